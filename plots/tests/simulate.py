@@ -8,6 +8,7 @@ plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,14 +26,7 @@ from plots.tests.simulate_curves import (
     outlier,
     slow_repetitions,
 )
-from plots.tests.simulate_rows import (
-    NOISES,
-    Runs,
-    a_file,
-    called,
-    decided_by_pairs,
-    ratios_covered,
-)
+from plots.tests.simulate_rows import NOISES, Runs, a_file, called, decided_by_pairs, ratios_covered
 
 _DESIGNS = (Design(9, 1), Design(5, 1), Design(3, 3), Design(1, 9))
 _DEVIATIONS = (0.02, 0.03, 0.05)
@@ -54,30 +48,26 @@ def _header(cells: Sequence[object]) -> str:
 def _thread_counts() -> Iterator[str]:
     yield _header(["repetitions", "thread counts", *COUNTS, "bias if equal"])
     for repetitions, threads in product((5, 9, 30), (1, 2, 8)):
-        found = [
+        covered = [
             coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), 400)
             for counts in (COUNTS if threads > 1 else ["equal"])
         ]
-        cells = [f"{100 * one.crossover:.0f} / {100 * one.speed_up:.0f} %" for one in found]
-        bias = f"{100 * found[0].bias:+.1f} / {100 * found[0].speed_up_bias:+.1f} %"
+        cells = [f"{100 * each.crossover:.0f} / {100 * each.speed_up:.0f} %" for each in covered]
+        bias = f"{100 * covered[0].bias:+.1f} / {100 * covered[0].speed_up_bias:+.1f} %"
         yield _line([repetitions, threads, *(cells + [""] * 3)[:4], bias])
     for repetitions, threads in product((5, 9), (1, 8)):
-        one = coverage(Files(Design(repetitions, 1), threads=threads, own=0.21), 400)
-        yield f"noise of 21 %, {repetitions}, {threads}: {_percent(one.crossover)}"
+        noisy = coverage(Files(Design(repetitions, 1), threads=threads, noise_within=0.21), 400)
+        yield f"noise of 21 %, {repetitions}, {threads}: {_percent(noisy.crossover)}"
 
 
 def _noise() -> Iterator[str]:
     yield _header(["noise", *_DESIGNS, "1 × 9, spread unknown"])
     for deviation in _DEVIATIONS:
         files = [
-            *(
-                Files(design, between_instances(deviation, design), deviation)
-                for design in _DESIGNS
-            ),
-            Files(Design(1, 9), between_instances(deviation, Design(1, 9))),
+            Files(design, between_instances(deviation, design), deviation) for design in _DESIGNS
         ]
-        found = [coverage(each, 1000) for each in files]
-        cells = [f"{_percent(one.crossover)}, × {one.width:.2f}" for one in found]
+        covered = [coverage(each, 1000) for each in (*files, replace(files[-1], spread=0.0))]
+        cells = [f"{_percent(each.crossover)}, × {each.width:.2f}" for each in covered]
         yield _line([f"instances {100 * deviation:.0f} %", *cells])
     several = Design(9, 1), Design(3, 3)
     noises: dict[str, Callable[[Design], Any]] = {
@@ -88,12 +78,13 @@ def _noise() -> Iterator[str]:
         "a tenth slow, instances 5 %": lambda design: slow_repetitions(0.05, design),
     }
     for words, noise in noises.items():
-        found = [coverage(Files(design, noise(design)), 1000) for design in several]
-        nine, three = (f"{_percent(one.crossover)}, × {one.width:.2f}" for one in found)
+        covered = [coverage(Files(design, noise(design)), 1000) for design in several]
+        nine, three = (f"{_percent(each.crossover)}, × {each.width:.2f}" for each in covered)
         yield _line([words, nine, "", three, "", ""])
     for slope in (0.3, 0.8):
-        one = coverage(Files(noise=outlier(Design()), slope=slope), 400)
-        yield f"outlier, slope {slope}: {_percent(one.crossover)}, {one.ambiguous:.0%} ambiguous"
+        shaken = coverage(Files(noise=outlier(Design()), slope=slope), 400)
+        words = f"{_percent(shaken.crossover)}, {shaken.ambiguous:.0%} ambiguous"
+        yield f"outlier, slope {slope}: {words}"
 
 
 def _equal() -> Iterator[str]:
@@ -119,39 +110,35 @@ def _rows() -> Iterator[str]:
         file = a_file(Path(folder))
         counts = [(noise, (count, count)) for noise in NOISES for count in (5, 9, 30)]
         for noise, (first, second) in (*counts, ("normal", (5, 30))):
-            designs = Design(first, 1), Design(second, 1)
-            truths = (
-                Runs(designs, noise),
-                Runs(designs, noise, drift=1.02),
-                Runs(designs, noise, slow_row=1.3),
-            )
-            found = [called(file, truth, 50) for truth in truths]
-            alarms = [f"{100 * one.any:.0f} %" for one in found[:2]]
+            runs = Runs((Design(first, 1), Design(second, 1)), noise)
+            truths = runs, replace(runs, drift=1.02), replace(runs, slow_row=1.3)
+            *equal, slow = (called(file, truth, 50) for truth in truths)
+            alarms = [f"{100 * shares.any:.0f} %" for shares in equal]
             words = first if first == second else f"{first} against {second}"
-            yield _line([noise, words, *alarms, f"{100 * found[2].named:.0f} %"])
+            yield _line([noise, words, *alarms, f"{100 * slow.named:.0f} %"])
 
 
 def _slow_row() -> Iterator[str]:
     factors = (1.05, 1.1, 1.2, 1.5)
-    yield _header(["between instances", "", "any called", "rows", *(f"× {one}" for one in factors)])
+    yield _header(["between instances", "", "any called", "rows", *(f"× {by}" for by in factors)])
     with TemporaryDirectory() as folder:
         file = a_file(Path(folder))
         for (between, differing), design in product(_SPREADS, _DESIGNS):
             equal, *slow = (
-                called(file, Runs((design, design), "normal", between, differing, 1, one), 50)
-                for one in (1.0, *factors)
+                called(file, Runs((design, design), "normal", between, differing, 1, factor), 50)
+                for factor in (1.0, *factors)
             )
-            named = [f"{100 * one.named:.0f} %" for one in slow]
+            named = [f"{100 * shares.named:.0f} %" for shares in slow]
             words = f"{100 * between:.1f} %" + (", rows differ" if differing else "")
             yield _line([words, design, f"{100 * equal.any:.0f} %", f"{equal.rows:.2f}", *named])
 
 
 def _pairs() -> Iterator[str]:
     effects = (1.0, 1.02, 1.03, 1.05, 1.1)
-    yield _header(["between instances", *(f"× {one}" for one in effects)])
+    yield _header(["between instances", *(f"× {effect}" for effect in effects)])
     for between in (0.02, 0.03, 0.05, 0.078):
-        found = [decided_by_pairs(effect, between, 4000) for effect in effects]
-        cells = [f"{100 * share:.0f} %, {pairs:.0f} pairs" for share, pairs in found]
+        decided = (decided_by_pairs(effect, between, 4000) for effect in effects)
+        cells = [f"{100 * share:.0f} %, {pairs:.0f} pairs" for share, pairs in decided]
         yield _line([f"{100 * between:.1f} %", *cells])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plots.core import statistics
-from plots.core.crossover import Crossover, find_crossover
+from plots.core.crossover import find_crossover
 from plots.core.curves import Curve
 from plots.core.statistics import estimate
 from plots.file.axes import Label
@@ -19,7 +19,7 @@ from plots.file.rows import Instances
 from plots.file.samples import by_instance, spread_of
 from plots.tests.synthetic_sweep import DISC_SIZES
 
-OWN = 0.03  # the standard deviation within an instance, of the logarithms of times
+NOISE_WITHIN = 0.03  # the standard deviation within an instance, of the logarithms of times
 SLOPE = 0.8  # of the speedup over the size, both in logarithms
 _LOGS = np.log(DISC_SIZES)
 _PASS = 240  # rows of a sweep, that lie between two instances of one row
@@ -83,14 +83,16 @@ COUNTS: dict[str, Callable[[int], float]] = {
 }
 
 
-def standard_error(repetitions: int, own: float = OWN) -> float:
+def standard_error(repetitions: int, noise: float = NOISE_WITHIN) -> float:
     """About that of the median's logarithm: 1.25 times that of the mean."""
-    return 1.25 * own / repetitions**0.5
+    return 1.25 * noise / repetitions**0.5
 
 
-def within(generator: np.random.Generator, shape: tuple[int, ...], own: float = OWN) -> np.ndarray:
+def within(
+    generator: np.random.Generator, shape: tuple[int, ...], noise: float = NOISE_WITHIN
+) -> np.ndarray:
     """Logarithms of times in one instance; both sides have them, so their median does not count."""
-    return own / 2**0.5 * generator.gamma(2.0, 1.0, shape)
+    return noise / 2**0.5 * generator.gamma(2.0, 1.0, shape)
 
 
 def between_instances(deviation: float, design: Design) -> Noise:
@@ -169,12 +171,12 @@ class Files:
     spread: float = 0.0
     threads: int = 1
     counts: str = "equal"
-    own: float = OWN
+    noise_within: float = NOISE_WITHIN
     slope: float = SLOPE
 
     def curves(self, generator: np.random.Generator, ratios: np.ndarray) -> tuple[Curve, Curve]:
         """Those of one file in which the speedups are exp(`ratios`)."""
-        error = standard_error(self.design.count, self.own)
+        error = standard_error(self.design.count, self.noise_within)
         slower = [error * COUNTS[self.counts](place) for place in range(self.threads)]
         cpu, gpu = (
             [self._logs(generator, logs + more, side) for more in counts]
@@ -183,8 +185,8 @@ class Files:
         return self._curve(cpu), self._curve(gpu)
 
     def _logs(self, generator: np.random.Generator, logs: np.ndarray, side: int) -> np.ndarray:
-        own = within(generator, (len(logs), self.design.count), self.own)
-        return logs[:, None] + self.noise(generator, side) + own
+        inside = within(generator, (len(logs), self.design.count), self.noise_within)
+        return logs[:, None] + self.noise(generator, side) + inside
 
     def _curve(self, counts: list[np.ndarray]) -> Curve:
         candidates = tuple(zip(*map(np.exp, counts), strict=True))
@@ -198,16 +200,15 @@ class Files:
 def coverage(files: Files, count: int) -> Coverage:
     """Of `count` files whose crossover lies anywhere in the sizes."""
     generator = np.random.default_rng(7)
-    found: list[Crossover] = []
-    truths, hits, widths, size_hits, size_biases = [], [], [], [], []
+    hits, widths, biases, is_open, size_hits, size_biases = [], [], [], [], [], []
     for _ in range(count):
         truth = float(generator.uniform(_LOGS[1], _LOGS[-2]))
         ratios = files.slope * (_LOGS - truth)
         cpu, gpu = files.curves(generator, ratios)
-        one = find_crossover(cpu, gpu)
-        low, high = np.log([one.low or DISC_SIZES[0], one.high or DISC_SIZES[-1]])
-        found.append(one)
-        truths.append(truth)
+        crossover = find_crossover(cpu, gpu)
+        low, high = np.log([crossover.low or DISC_SIZES[0], crossover.high or DISC_SIZES[-1]])
+        is_open.append(crossover.kind == "ambiguous")
+        biases += [np.log(crossover.size) - truth] if crossover.size else []
         hits.append(low <= truth <= high)
         widths.append(high - low)
         sides = estimate(cpu, 0), estimate(gpu, 1)
@@ -216,16 +217,13 @@ def coverage(files: Files, count: int) -> Coverage:
             low, high = statistics.interval(each)
             size_hits.append(low <= ratio <= high)
         size_biases += (sides[0].logs - sides[1].logs - ratios).tolist()
-    biases = [
-        np.log(one.size) - truth for one, truth in zip(found, truths, strict=True) if one.size
-    ]
     return Coverage(
         crossover=float(np.mean(hits)),
         speed_up=float(np.mean(size_hits)),
         width=float(np.exp(np.median(widths))),
         bias=float(np.median(biases)) if biases else 0.0,
         speed_up_bias=float(np.mean(size_biases)),
-        ambiguous=float(np.mean([one.kind == "ambiguous" for one in found])),
+        ambiguous=float(np.mean(is_open)),
     )
 
 
@@ -233,8 +231,5 @@ def decided(files: Files, count: int) -> float:
     """Of `count` files of equal devices the share in which any size has a winner."""
     generator = np.random.default_rng(8)
     equal = np.zeros(len(DISC_SIZES))
-    return float(
-        np.mean(
-            [any(find_crossover(*files.curves(generator, equal)).winners) for _ in range(count)]
-        )
-    )
+    crossovers = (find_crossover(*files.curves(generator, equal)) for _ in range(count))
+    return float(np.mean([any(crossover.winners) for crossover in crossovers]))

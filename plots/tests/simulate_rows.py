@@ -14,11 +14,11 @@ from plots.file import loading
 from plots.file.rows import File
 from plots.file.samples import with_spreads
 from plots.tests import synthetic
-from plots.tests.simulate_curves import OWN, Design, within
+from plots.tests.simulate_curves import NOISE_WITHIN, Design, within
 
-# Of the logarithms of times in one instance; the standard deviation is OWN where there is one.
+# Logarithms of times in one instance; their standard deviation is NOISE_WITHIN where there is one.
 NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
-    "normal": lambda generator, shape: OWN * generator.standard_normal(shape),
+    "normal": lambda generator, shape: NOISE_WITHIN * generator.standard_normal(shape),
     "right-skewed": within,
     "heavy-tailed": lambda generator, shape: 0.02 * generator.standard_t(2, shape),
     "two modes": lambda generator, shape: (
@@ -57,9 +57,9 @@ class Runs:
     rows: int = 120
 
     def pair(self, generator: np.random.Generator, file: File) -> tuple[File, File]:
-        own = self.between * np.exp(self.differing * generator.standard_normal((self.rows, 1)))
+        apart = self.between * np.exp(self.differing * generator.standard_normal((self.rows, 1)))
         first, second = (
-            design.repeated(own * generator.standard_normal((self.rows, design.instances)))
+            design.repeated(apart * generator.standard_normal((self.rows, design.instances)))
             + NOISES[self.noise](generator, (self.rows, design.count))
             for design in self.designs
         )
@@ -89,9 +89,9 @@ def called(file: File, runs: Runs, count: int, limit: float = 0.05) -> Called:
     rows, failed, named = [], [], []
     for _ in range(count):
         first, second = runs.pair(generator, file)
-        found = compare(first, second)
-        slower = {pair.baseline.name for pair in found.worse_than(limit)}
-        rows.append(found.count("worse") + found.count("better"))
+        compared = compare(first, second)
+        slower = {pair.baseline.name for pair in compared.worse_than(limit)}
+        rows.append(compared.count("worse") + compared.count("better"))
         failed.append(bool(slower))
         named.append(first.rows[0].name in slower)
     return Called(
@@ -127,7 +127,7 @@ def decided_by_pairs(effect: float, between: float, sizes: int) -> tuple[float, 
 
     As bench --refine decides (bench/run/refine/search.cpp): 5 % over 32 sizes, 100 pairs.
     """
-    deviation = np.sqrt(2 * (between**2 + OWN**2))
+    deviation = np.sqrt(2 * (between**2 + NOISE_WITHIN**2))
     longer = np.random.default_rng(1).normal(np.log(effect), deviation, (sizes, 100)) > 0
     won, pairs = longer.cumsum(axis=1), np.arange(1, 101)
     evidence = np.log(pairs + 1) + special.gammaln(pairs + 1) - pairs * np.log(2)

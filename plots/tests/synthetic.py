@@ -128,14 +128,14 @@ def operation(
         {
             "name": row_name(configuration),
             "iterations": 5,
-            **dict.fromkeys(_TIMES[:2], one * count * 1e3),
+            **dict.fromkeys(_TIMES[:2], each * count * 1e3),
             "time_unit": "ms",
             "configuration": configuration,
             "verification": verified(reference="exact", tolerance=0, relative_error=0),
             "count": count,
             **facts,
         }
-        for one in seconds
+        for each in seconds
     ]
 
 
@@ -236,13 +236,13 @@ def as_file(content: dict[str, Any]) -> dict[str, Any]:
         repetitions.setdefault(entry["name"], []).append(entry)
     rows, benchmarks = [], []
     for entries in repetitions.values():
-        own = [key for key in entries[0] if _is_measured(key, entries)]
-        facts = {key: value for key, value in entries[0].items() if key not in own}
+        measured = [key for key in entries[0] if _is_measured(key, entries)]
+        facts = {key: value for key, value in entries[0].items() if key not in measured}
         rows.append(facts if "outcome" in facts else {**facts, "repetitions": len(entries)})
         for place, entry in enumerate(() if "outcome" in facts else entries):
             varying = {
                 key: entry[key]
-                for key in own
+                for key in measured
                 if key in entry and (place == 0 or key in _TIMES or _varies(key, entries))
             }
             benchmarks.append({"name": entry["name"], "run_type": "iteration", **varying})

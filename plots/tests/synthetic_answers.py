@@ -26,18 +26,18 @@ def answer(size: float | None, spread: float = 0.1) -> Crossover:
 def curve(seconds: float = 1.0, **configuration: str) -> Curve:
     samples = tuple(np.full(9, seconds) for _ in SIZES)
     is_best = configuration.get("cpu_threads") == "best"
-    candidates = tuple((own,) for own in samples) if is_best else ()
+    candidates = tuple((times,) for times in samples) if is_best else ()
     how = {"precision": "f32", **configuration}
     return Curve(Label(), how, SIZES, samples, candidates, own_batch=COMMON["batch"])
 
 
-def comparison(found: Crossover, threads: str = "best", **gpu: Any) -> Comparison:
+def comparison(crossover: Crossover, threads: str = "best", **gpu: Any) -> Comparison:
     return Comparison(
         COMMON,
         "parameters",
         curve(device="cpu", execution="eager", cpu_threads=threads),
         curve(device="cuda", **gpu),
-        found,
+        crossover,
     )
 
 

@@ -130,14 +130,16 @@ def peaks(threads: tuple[int, ...], gpu: bool) -> list[dict[str, Any]]:
     """Peak rows of arithmetic, memory and copies."""
     entries = []
     for count in threads:
-        own = {"device": "cpu", "cpu_threads": str(count)}
-        entries += _peak({"quantity": "fma", "precision": "f32", **own}, "flops", CPU_FLOPS * count)
-        entries += _peak({"quantity": "triad", **own}, "bytes", CPU_BYTES * count)
+        where = {"device": "cpu", "cpu_threads": str(count)}
+        entries += _peak(
+            {"quantity": "fma", "precision": "f32", **where}, "flops", CPU_FLOPS * count
+        )
+        entries += _peak({"quantity": "triad", **where}, "bytes", CPU_BYTES * count)
     if gpu:
-        own = {"device": "cuda"}
-        entries += _peak({"quantity": "fma", "precision": "f32", **own}, "flops", GPU_FLOPS)
-        entries += _peak({"quantity": "triad", **own}, "bytes", GPU_BYTES)
-        entries += _peak({"quantity": "copy", "direction": "h2d", **own}, "bytes", GPU_COPY)
+        where = {"device": "cuda"}
+        entries += _peak({"quantity": "fma", "precision": "f32", **where}, "flops", GPU_FLOPS)
+        entries += _peak({"quantity": "triad", **where}, "bytes", GPU_BYTES)
+        entries += _peak({"quantity": "copy", "direction": "h2d", **where}, "bytes", GPU_COPY)
     return entries
 
 

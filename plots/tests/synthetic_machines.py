@@ -64,8 +64,8 @@ def document(machine: Machine, seed: int = 0, models: tuple[str, ...] = MODELS) 
             on_gpu = product(edge, edge, edge, {"device": "cuda"})
             entries += operation(on_gpu, seconds, 10, generator)
     content = synthetic.document(entries, machine.name, machine.date, gpu=machine.gpu)
-    own = content["context"]["crossover"]["machine"]["cpu"]
-    own |= {"model": machine.cpu, "cores": machine.cores, "threads": machine.cores}
+    cpu = content["context"]["crossover"]["machine"]["cpu"]
+    cpu |= {"model": machine.cpu, "cores": machine.cores, "threads": machine.cores}
     return content
 
 
@@ -82,8 +82,8 @@ def machines(count: int) -> list[Machine]:
 def write_all(folder: Path, count: int = len(FIVE)) -> list[Path]:
     """Writes the files of `count` machines below `folder`; returns their paths."""
     return [
-        synthetic.write(folder / one.name / "2020-01-01-0000000.json", document(one))
-        for one in machines(count)
+        synthetic.write(folder / machine.name / "2020-01-01-0000000.json", document(machine))
+        for machine in machines(count)
     ]
 
 

@@ -32,10 +32,10 @@ def on_cpu(
     generator = np.random.default_rng(5)
     entries = []
     for model in models:
-        own = synthetic.cpu_configuration(model, 1)
+        ours = synthetic.cpu_configuration(model, 1)
         times = 1e-7 * synthetic.MODELS[model][0] * (1 + 0.2 * generator.random(9))
-        entries += synthetic.samples(own, times.tolist())
-        entries += synthetic.samples(theirs(own, **changes), (ratio * times).tolist())
+        entries += synthetic.samples(ours, times.tolist())
+        entries += synthetic.samples(theirs(ours, **changes), (ratio * times).tolist())
     return entries
 
 
@@ -48,10 +48,10 @@ def on_both(models: tuple[str, ...] = DISC_MODELS) -> list[dict[str, Any]]:
         crossover = CROSSOVER * (2 if "program" in configuration else 1)
         return 1e-3 * float((params / crossover) ** 0.8)
 
-    own = pairs(models)
+    ours = pairs(models)
     gpu = {"execution": "eager", "data": "resident"}
-    others = [theirs(each, **(gpu if each["device"] == "cuda" else {})) for each in own]
-    return epochs([*own, *others], seconds)
+    others = [theirs(each, **(gpu if each["device"] == "cuda" else {})) for each in ours]
+    return epochs([*ours, *others], seconds)
 
 
 def document(entries: list[dict[str, Any]], gpu: bool = False) -> dict[str, Any]:

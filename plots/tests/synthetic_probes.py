@@ -80,8 +80,8 @@ def product(m: int, n: int, k: int, where: dict[str, str], cache: str = "warm") 
 
 def layer(width: int, where: dict[str, str], **kind: str) -> dict[str, str]:
     """The configuration of a layer of so many inputs and outputs."""
-    own = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused", **kind}
-    shape = {"family": "Layer", "width": str(width), **own, "precision": "f32"}
+    what = {"batch": "100", "activation": "relu", "pass": "forward", "form": "fused", **kind}
+    shape = {"family": "Layer", "width": str(width), **what, "precision": "f32"}
     return {**shape, **where, "execution": "eager"}
 
 

@@ -53,8 +53,8 @@ def gpu_configuration(
     model: str, batch: int | None = None, execution: str = "graph", data: str = "resident"
 ) -> dict[str, str]:
     """The configuration of one Minibatch row on the GPU."""
-    own = batch or NETWORKS[model].batch
-    return synthetic.gpu_configuration(model, execution, data, own, "Minibatch")
+    batch = batch or NETWORKS[model].batch
+    return synthetic.gpu_configuration(model, execution, data, batch, "Minibatch")
 
 
 def seconds_of(configuration: dict[str, str]) -> float:
@@ -82,7 +82,7 @@ def samples(
         profile |= {"launch": 0.02 * typical, "synchronization": 0.005 * typical}
     if copied:
         profile["copy_to_device"] = 0.05 * typical
-    own = {
+    facts = {
         "rows": batch,
         "steps": 1,
         "flops": flops,
@@ -101,8 +101,8 @@ def samples(
         **changes,
     }
     if copied:
-        own["bytes_to_device"] = 4096.0 * batch
-    entries = synthetic.samples(configuration, seconds, params=network.params, **own)
+        facts["bytes_to_device"] = 4096.0 * batch
+    entries = synthetic.samples(configuration, seconds, params=network.params, **facts)
     for entry in entries:
         del entry["loss_first_epoch"]
     return entries
@@ -129,9 +129,9 @@ def steps(
 def machine(gpu: bool = True, epochs: bool = True) -> dict[str, Any]:
     """A file with ceilings, epochs (or without), every network in its own batch, and alexnet-r and
     fcn-r in several."""
-    own: dict[str, Any] = {} if gpu else {"modes": ()}
-    own |= {} if epochs else {"models": ()}
-    document = synthetic_machine.machine(**own)
+    left_out: dict[str, Any] = {} if gpu else {"modes": ()}
+    left_out |= {} if epochs else {"models": ()}
+    document = synthetic_machine.machine(**left_out)
     ways = WAYS if gpu else ()
     for model in NETWORKS:
         batches = BATCHES if model in ("alexnet-r", "fcn-r") else ()
@@ -167,7 +167,7 @@ def passes(model: str, batch: int, device: str) -> list[dict[str, Any]]:
     for place, entry in enumerate(entries):
         for counter in ("rows", "steps", "loss_first_epoch"):
             del entry[counter]
-        own = entry["real_time"] / 1e3
-        entry |= {f"latency_{key}_seconds": own * times for key, times in _QUANTILES.items()}
+        typical = entry["real_time"] / 1e3
+        entry |= {f"latency_{key}_seconds": typical * times for key, times in _QUANTILES.items()}
         entry["latency_passes"] = 10_000 - place
     return entries

@@ -114,8 +114,8 @@ def _epoch_configurations(batches: tuple[int, ...]) -> Iterator[dict[str, str]]:
                 yield synthetic.cpu_configuration(model, threads, batch)
             for precision in ("f32", "tf32"):
                 for execution, data in GPU_MODES:
-                    own = synthetic.gpu_configuration(model, execution, data, batch)
-                    yield {**own, "precision": precision}
+                    configuration = synthetic.gpu_configuration(model, execution, data, batch)
+                    yield {**configuration, "precision": precision}
 
 
 def _operations(generator: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -157,12 +157,12 @@ def ways(
     batch: int | None, *modes: tuple[str, str], models: Iterable[str] = ALL, **more: str
 ) -> list[dict[str, str]]:
     """The configurations of a CPU with one thread and a GPU in each of `modes`, at one batch."""
-    found = []
+    rows = []
     for model in models:
-        found.append(synthetic.cpu_configuration(model, 1, batch))
+        rows.append(synthetic.cpu_configuration(model, 1, batch))
         for execution, data in modes:
-            found.append({**synthetic.gpu_configuration(model, execution, data, batch), **more})
-    return list({str(each): each for each in found}.values())
+            rows.append({**synthetic.gpu_configuration(model, execution, data, batch), **more})
+    return list({str(row): row for row in rows}.values())
 
 
 def trained(

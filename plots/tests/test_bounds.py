@@ -102,8 +102,8 @@ def test_each_probe_raises_its_ceiling(
     for entry in entries:  # the fastest of the repetitions takes 2 s, and it counts
         entry["real_time"] *= 2e3 / fastest
     file = loading.load_file(write(synthetic.document(entries, gpu="synthetic GPU")))
-    found = Ceilings(file.rows).find(resource, {**where, **more})
-    assert found == (pytest.approx(per_second) if per_second else None)
+    ceiling = Ceilings(file.rows).find(resource, {**where, **more})
+    assert ceiling == (pytest.approx(per_second) if per_second else None)
 
 
 def counted(**work: float | bool) -> dict[str, float | bool]:
@@ -126,16 +126,16 @@ def test_bounds_do_not_depend_on_the_order_of_rows(read):
     file = read(content)
     expected = {row.name: bounds(file)[row.index] for row in epoch_rows(file)}
     for row in epoch_rows(file):
-        own = expected[row.name]
+        bound = expected[row.name]
         rate = CPU_FLOPS * int(row.configuration["cpu_threads"])
-        assert own.name == "compute"
-        assert own.seconds == pytest.approx(row.counters["flops"] / rate)
-        assert own.percent == pytest.approx(100 * own.seconds / row.median)
+        assert bound.name == "compute"
+        assert bound.seconds == pytest.approx(row.counters["flops"] / rate)
+        assert bound.percent == pytest.approx(100 * bound.seconds / row.median)
     for seed in range(3):
         random.Random(seed).shuffle(content["benchmarks"])
         file = read(content)
-        found = bounds(file)
-        assert {row.name: found[row.index] for row in epoch_rows(file)} == expected
+        again = bounds(file)
+        assert {row.name: again[row.index] for row in epoch_rows(file)} == expected
     assert len(expected) == 28
 
 
@@ -161,11 +161,11 @@ def test_memory_traffic_bounds_and_is_drawn(read):
 
 def test_rows_of_older_files_keep_their_bound(small, read):
     known = {"name": "memory", "seconds": 0.006, "percent": 30.0}
-    for said in (known, {"reason": "no ceilings in this file"}):
+    for bound in (known, {"reason": "no ceilings in this file"}):
         for entry in small["benchmarks"]:
-            entry["bound"] = said
+            entry["bound"] = bound
         file = read(small)
-        fields = (*(said.get(key) for key in known), said.get("reason", ""))
+        fields = (*(bound.get(key) for key in known), bound.get("reason", ""))
         assert bounds(file) == {0: Bound(*fields)}
         assert file.rows[0].bound == Bound(*fields)
     assert "No bound: no ceilings in this file." in split_table(file, epoch_rows(file)).notes
@@ -186,19 +186,19 @@ def test_no_row_is_above_its_bound(read):
             entry["minimum_work"] = counted(flops=CPU_FLOPS, memory_bytes=CPU_BYTES / 2)
             entry["real_time"] *= 1e-3
     file = read(content)
-    found = bounds(file)
-    assert max(one.percent for one in found.values()) <= 100
+    of_rows = bounds(file)
+    assert max(bound.percent for bound in of_rows.values()) <= 100
     row = next(row for row in epoch_rows(file) if row.name == fast["name"])
-    assert found[row.index].seconds == pytest.approx(row.minimum)
-    assert {one.name for one in found.values()} == {"compute"}
+    assert of_rows[row.index].seconds == pytest.approx(row.minimum)
+    assert {bound.name for bound in of_rows.values()} == {"compute"}
 
 
 def test_more_threads_reach_what_fewer_do():
     ceilings = Ceilings()
     for threads, per_second in (("1", 100), ("2", 20), ("8", 300)):
         ceilings.raise_to(per_second, "flops", {"device": "cpu", "cpu_threads": threads})
-    found = [
+    reached = [
         ceilings.find("flops", {"device": "cpu", "cpu_threads": threads})
         for threads in ("1", "2", "8", "4")
     ]
-    assert found == [100, 100, 300, None]
+    assert reached == [100, 100, 300, None]

@@ -93,9 +93,9 @@ def _arithmetic(cards: dict[str, Card]) -> Iterator[str]:
                 yield f"{card.id}: f16 is {f16:.4g}, its matrix units make {made:.4g}"
             if f16 < 1.99 * f32:
                 yield f"{card.id}: f16 on the matrix units is not twice f32"
-            for name, own, of_f16 in (("bf16", bf16, 1), ("tf32", tf32, 0.5)):
-                if own and not math.isclose(own, of_f16 * f16, rel_tol=0.012):
-                    yield f"{card.id}: {name} is {own / f16:.3f} of f16"
+            for name, rate, of_f16 in (("bf16", bf16, 1), ("tf32", tf32, 0.5)):
+                if rate and not math.isclose(rate, of_f16 * f16, rel_tol=0.012):
+                    yield f"{card.id}: {name} is {rate / f16:.3f} of f16"
         if not 0.8e9 <= clock <= 2.7e9:
             yield f"{card.id}: {clock / 1e9:.3f} GHz"
 
@@ -272,8 +272,8 @@ def test_a_wrong_figure_is_noticed(cards, id, name, factor):
 
 def test_a_card_of_another_architecture_is_noticed(cards):
     wrong = dataclasses.replace(cards["l4"], compute_capability="8.6")
-    found = complaints({**cards, "l4": wrong})
-    assert "l4: Ada Lovelace has no compute capability 8.6" in found
+    complaint = "l4: Ada Lovelace has no compute capability 8.6"
+    assert complaint in complaints({**cards, "l4": wrong})
 
 
 @pytest.mark.parametrize(("id", "name"), [("gtx-1660-ti", "f16_flops"), ("v100", "bf16_flops")])
@@ -312,12 +312,12 @@ def test_overheads_are_bands_of_plausible_seconds(content):
 
 
 def test_a_node_of_a_graph_takes_less_than_a_launch_and_that_less_than_a_wait():
-    nodes = [one for one in overheads("graph_node") if one.source == "gpu-benches-graph"]
+    nodes = [band for band in overheads("graph_node") if band.source == "gpu-benches-graph"]
     launch = next(band for band in overheads("launch") if band.source == "gpu-benches")
     assert all(node.high_seconds < launch.low_seconds for node in nodes)
     assert all(band.low_seconds > launch.high_seconds for band in overheads("wait"))
-    for one in overheads("product_inner"):
-        assert 10 * one.low_seconds < min(node.low_seconds for node in nodes)
+    for band in overheads("product_inner"):
+        assert 10 * band.low_seconds < min(node.low_seconds for node in nodes)
 
 
 def test_a_missing_file_is_an_os_error(tmp_path, monkeypatch):
@@ -338,37 +338,37 @@ def rates() -> list[dict[str, str]]:
 
 
 def test_rates_are_of_the_networks_here(rates):
-    assert len(rates) > 20 and {one["network"] for one in rates} == {"resnet-50", "alexnet-owt"}
+    assert len(rates) > 20 and {rate["network"] for rate in rates} == {"resnet-50", "alexnet-owt"}
     known = {
         "gpus": ("1",),
         "precision": ("f32", "tf32", "f16"),
         "what": ("step", "forward-backward"),
         "data": ("synthetic", "images", "unstated"),
     }
-    for one in rates:
-        parts = urlsplit(one["source_url"])
+    for rate in rates:
+        parts = urlsplit(rate["source_url"])
         folders = parts.path.split("/")
         assert parts.scheme == "https" and "." in parts.netloc and len(parts.path) > 1
         # A file of a repository is named with the commit that it was read at.
         assert "blob" not in folders or len(folders[folders.index("blob") + 1]) == 40
-        assert all(one[key] in values for key, values in known.items())
-        assert int(one["year"]) in YEARS and int(one["batch"]) > 0
+        assert all(rate[key] in values for key, values in known.items())
+        assert int(rate["year"]) in YEARS and int(rate["batch"]) > 0
         # An image of 224² takes at least 3.7 · 10⁹ multiply-adds forward in ResNet-50, 0.6 · 10⁹ in
         # the narrower AlexNet, and twice that backward; no GPU here does 10¹⁵ operations in f16.
-        operations = 6 * (3.7e9 if one["network"] == "resnet-50" else 0.6e9)
-        assert 1e11 < operations * float(one["samples_per_second"]) < 1e15, one
-        assert one["differs"] or one["network"] == "resnet-50"
+        operations = 6 * (3.7e9 if rate["network"] == "resnet-50" else 0.6e9)
+        assert 1e11 < operations * float(rate["samples_per_second"]) < 1e15, rate
+        assert rate["differs"] or rate["network"] == "resnet-50"
     keys = ("card_name", "batch", "precision", "framework", "network")
-    assert len({tuple(one[key] for key in keys) for one in rates}) == len(rates)
+    assert len({tuple(rate[key] for key in keys) for rate in rates}) == len(rates)
 
 
 def test_cards_are_faster_in_fewer_bits(rates):
     """Of one card, framework and source, in the same kind of runs: AMP over TF32 or f32."""
     of = {"f16": [], "plain": []}
-    for one in rates:
-        key = (one["card_name"], one["framework"].split(",")[0])
-        kind = "f16" if one["precision"] == "f16" else "plain"
-        of[kind].append((key, float(one["samples_per_second"])))
+    for rate in rates:
+        key = (rate["card_name"], rate["framework"].split(",")[0])
+        kind = "f16" if rate["precision"] == "f16" else "plain"
+        of[kind].append((key, float(rate["samples_per_second"])))
     ratios = [
         half / plain for key, half in of["f16"] for other, plain in of["plain"] if key == other
     ]

@@ -20,7 +20,7 @@ def of(read):
 
 @pytest.mark.slow
 def test_every_combination_is_compared(wide):
-    found = [each for each in comparisons(wide) if each.family == "Epoch"]
+    compared = [each for each in comparisons(wide) if each.family == "Epoch"]
     expected = {
         (threads, batch, precision, *mode)
         for threads in ("1", "2", "8", BEST)
@@ -36,28 +36,23 @@ def test_every_combination_is_compared(wide):
             each.gpu.configuration["execution"],
             each.gpu.configuration["data"],
         )
-        for each in found
+        for each in compared
     ]
     assert len(keys) == len(set(keys)) and set(keys) == expected
-    assert all(each.measure == "parameters" for each in found)
-    assert all(np.array_equal(each.cpu.sizes, DISC_SIZES) for each in found)
-    first = found[0]
+    assert all(each.measure == "parameters" for each in compared)
+    assert all(np.array_equal(each.cpu.sizes, DISC_SIZES) for each in compared)
+    first = compared[0]
     assert list(first.common) == ["family", "batch", "precision"]
     assert first.cpu.label == "CPU, 1 thread" and first.gpu.label == "GPU, eager, pageable"
-    assert found[3].cpu.label == "CPU, best of 1, 2, 8 threads"
-    assert {each.gpu.configuration["precision"] for each in found} == {"f32", "tf32"}
+    assert compared[3].cpu.label == "CPU, best of 1, 2, 8 threads"
+    assert {each.gpu.configuration["precision"] for each in compared} == {"f32", "tf32"}
 
 
 def test_products_and_layers_are_compared_for_one_operation(wide):
     gemm = [each for each in comparisons(wide) if each.family == "Gemm"]
     assert [each.cpu.configuration["cpu_threads"] for each in gemm] == ["1", BEST]
-    assert gemm[0].measure == "size"
-    assert gemm[0].common == {
-        "family": "Gemm",
-        "precision": "f32",
-        "cache": "warm",
-        "transpose": "nn",
-    }
+    what = {"family": "Gemm", "precision": "f32", "cache": "warm", "transpose": "nn"}
+    assert gemm[0].measure == "size" and gemm[0].common == what
     assert gemm[0].gpu.label == "GPU, eager"
     # 100 products an iteration on the CPU, 10 on the GPU: only a time for each crosses at 200.
     assert gemm[0].crossover.size == pytest.approx(200, rel=0.02)
@@ -89,21 +84,20 @@ F32, BF16, F16 = ({"precision": name} for name in ("f32", "bf16", "f16"))
 )
 def test_what_should_be_alike_is_compared_with_its_like(of, cpu, gpu, key, compared):
     models = ("disc-3", "disc-4")
-    ways = [{**synthetic.cpu_configuration(model, 1), **own} for model in models for own in cpu]
-    ways += [{**synthetic.gpu_configuration(model), **own} for model in models for own in gpu]
+    ways = [{**synthetic.cpu_configuration(model, 1), **more} for model in models for more in cpu]
+    ways += [{**synthetic.gpu_configuration(model), **more} for model in models for more in gpu]
     file = of(epochs(ways, lambda *_: 1e-3))
-    found = [one for one in comparisons(file) if not one.cpu.candidates]
-    assert [one.common.get(key) for one in found] == compared
-    for one in found:
-        sides = one.gpu.configuration.get(key), one.cpu.configuration.get(key)
+    plain = [pair for pair in comparisons(file) if not pair.cpu.candidates]
+    assert [pair.common.get(key) for pair in plain] == compared
+    for pair in plain:
+        sides = pair.gpu.configuration.get(key), pair.cpu.configuration.get(key)
         assert sides in {(compared[0], compared[0]), (compared[1], compared[1]), ("f16", "f32")}
     assert bool(speed_ups(file)) == bool(compared)
 
 
 def test_failed_rows_single_sizes_and_other_networks_make_no_curve(of):
     models = ("disc-3", "heart", "mlp-784-512-10")
-    configurations = pairs(models)
-    entries = epochs(configurations, lambda *_: 1e-3)
+    entries = epochs(pairs(models), lambda *_: 1e-3)
     entries.append(synthetic.failure(synthetic.gpu_configuration("disc-4"), "why"))
     entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))
     file = of(entries)
@@ -119,11 +113,11 @@ def test_a_network_of_the_same_size_as_another_is_left_out_in_words(of):
             synthetic.cpu_configuration("disc-3", 1),
             synthetic.gpu_configuration("disc-3"),
         ):
-            own = {**configuration, "model": model}
-            entries += synthetic.samples(own, [0.01] * 9, params=size, workload=workload * 16)
-    (one,) = [one for one in comparisons(of(entries)) if not one.cpu.candidates]
-    assert one.cpu.flags == ("disc-3x1, another network of the same size, is left out",)
-    assert one.gpu.flags == one.cpu.flags and len(one.sizes) == 2
+            renamed = {**configuration, "model": model}
+            entries += synthetic.samples(renamed, [0.01] * 9, params=size, workload=workload * 16)
+    (pair,) = [pair for pair in comparisons(of(entries)) if not pair.cpu.candidates]
+    assert pair.cpu.flags == ("disc-3x1, another network of the same size, is left out",)
+    assert pair.gpu.flags == pair.cpu.flags and len(pair.sizes) == 2
 
 
 def test_flags_come_along(of):
@@ -136,27 +130,25 @@ def test_flags_come_along(of):
 
 
 def test_speed_ups_of_all_networks(wide):
-    found = speed_ups(wide)
-    assert {each.model for each in found} == set(synthetic.MODELS)
-    heart = [each for each in found if each.model == "heart"]
+    ratios = speed_ups(wide)
+    assert {each.model for each in ratios} == set(synthetic.MODELS)
+    heart = [each for each in ratios if each.model == "heart"]
     assert len(heart) == 2 * len(GPU_MODES)
-    for each in found:
+    for each in ratios:
         ratio = np.median(each.cpu.samples[0]) / np.median(each.gpu.samples[0])
         # Where thread counts are about equally fast the smallest median is too small.
         assert (1 - 1e-9) * ratio <= each.ratio < 1.01 * ratio
         assert each.low <= each.ratio <= each.high and each.high / each.low < 1.2
-        expected = "gpu" if each.low > 1 else "cpu" if each.high < 1 else None
-        assert each.winner == expected
-    thread_counts = {each.cpu.configuration["cpu_threads"] for each in found}
-    assert thread_counts == {"1", "2", "8"}
+        assert each.winner == ("gpu" if each.low > 1 else "cpu" if each.high < 1 else None)
+    assert {each.cpu.configuration["cpu_threads"] for each in ratios} == {"1", "2", "8"}
 
 
 def test_a_speed_up_of_two_repetitions_has_no_interval(of):
     entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), [0.02, 0.04])
     entries += synthetic.samples(synthetic.gpu_configuration("heart"), [0.01, 0.01])
-    (found,) = speed_ups(of(entries))
-    assert found.ratio == pytest.approx(3.0)
-    assert found.low is None and found.high is None and found.winner is None
+    (speed_up,) = speed_ups(of(entries))
+    assert speed_up.ratio == pytest.approx(3.0)
+    assert speed_up.low is None and speed_up.high is None and speed_up.winner is None
 
 
 def test_networks_have_one_size_each(wide):
@@ -196,8 +188,8 @@ BOTH = {"disc": list(DISC_MODELS), "demo": list(DEMO)}
 
 def best(file):
     """The crossovers against the best of the CPU, by what their networks are called."""
-    found = [one for one in comparisons(file) if one.cpu.candidates]
-    return {one.common.get("model", "disc networks"): one.crossover.size for one in found}
+    compared = [each for each in comparisons(file) if each.cpu.candidates]
+    return {each.common.get("model", "disc networks"): each.crossover.size for each in compared}
 
 
 @pytest.mark.parametrize("ladders", [BOTH, {}, {"demo": list(DEMO)}])
@@ -226,16 +218,15 @@ def test_the_page_has_charts_of_each(write, tmp_path):
 
 def test_networks_of_a_ladder_are_called_as_people_do():
     ladders = declared({"ladders": {"disc": ["disc-2"], "gpt": ["gpt-16"]}})
-    assert [one.networks for one in ladders] == ["disc networks", "transformers"]
+    assert [ladder.networks for ladder in ladders] == ["disc networks", "transformers"]
     assert networks_of_any(ladders) == "disc networks or transformers"
 
 
 def test_networks_stand_on_the_ladder_that_names_them():
     (demo,) = declared({"ladders": {"demo": ["demo-1", "demo-x2"]}})
     assert demo == Ladder("demo", ("demo-1", "demo-x2"))
-    assert [demo.has(name) for name in ("demo-1", "demo-1x1.5", "demo-3", "demo-x2", "disc-2")] == [
-        *(True, True, False, True, False)
-    ]
+    names = ("demo-1", "demo-1x1.5", "demo-3", "demo-x2", "disc-2")
+    assert [demo.has(name) for name in names] == [True, True, False, True, False]
     assert demo.is_between("demo-1x1.5") and not demo.is_between("demo-x2")
     assert declared({}) == (DISC,) and DISC.is_between("disc-8x1.5")
     batches = {"ladders": BOTH, "ladder_batches": {"demo": 50}}

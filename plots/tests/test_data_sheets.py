@@ -97,10 +97,8 @@ def test_how_exact_meters_are_is_said(write, shell):
 @pytest.mark.usefixtures("undrawn")
 def test_all_commands_call_it_an_estimate(write, shell, tmp_path):
     path = write(synthetic_machine.machine(modes=(("graph", "resident"),)))
-    why = shell("why", path, *TDP).out
-    assert "CPU time / GPU time × CPU data-sheet power / GPU data-sheet power" in " ".join(
-        why.split()
-    )
+    why = " ".join(shell("why", path, *TDP).out.split())
+    assert "CPU time / GPU time × CPU data-sheet power / GPU data-sheet power" in why
     assert "what makes the estimated energy" in why
     assert "median estimated energy" in shell("compare", path, path, *TDP).out
     assert "Estimated energy of 1 epoch" in shell("advise", path, "--mlp=784,512,10", *TDP).out

@@ -54,13 +54,13 @@ def busy(document: dict[str, Any]) -> None:
 
 def few_epochs(document: dict[str, Any]) -> None:
     name = document["benchmarks"][0]["name"]
-    own = [entry for entry in document["benchmarks"] if entry["name"] == name][:5]
+    few = [entry for entry in document["benchmarks"] if entry["name"] == name][:5]
     rest = [entry for entry in document["benchmarks"] if entry["name"] != name]
-    document["benchmarks"] = own + rest
+    document["benchmarks"] = few + rest
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         (lambda document: document["context"]["crossover"].update(complete=False), "interrupted"),
         (of_crossover("software", commit=""), "does not state its commit"),
@@ -80,12 +80,12 @@ def few_epochs(document: dict[str, Any]) -> None:
         (lambda document: document.update(padding="x" * 2_500_000), "a file at most 2,500 kB"),
     ],
 )
-def test_each_reason_is_named_with_a_remedy(strict, change, said):
+def test_each_reason_is_named_with_a_remedy(strict, change, reason):
     document = fit()
     change(document)
     code, out, err = strict(document)
     assert (code, out) == (2, "") and err.count("\n") == 1
-    assert "not fit to be committed: " in err and said in err
+    assert "not fit to be committed: " in err and reason in err
 
 
 def test_a_size_in_between_has_as_many_pairs_as_its_test_took(strict):
@@ -147,7 +147,7 @@ TABLE_OF_2016 = Path(__file__).parents[2] / "results/intel-xeon-6-207-2c/2026-11
 def without(model: str):
     def change(document: dict[str, Any]) -> None:
         for part in ("rows", "benchmarks"):
-            document[part] = [one for one in document[part] if f":{model}/" not in one["name"]]
+            document[part] = [row for row in document[part] if f":{model}/" not in row["name"]]
 
     return change
 
@@ -157,7 +157,7 @@ def of_command(*flags: str):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         (lambda document: None, ""),
         (without("lstm"), "it has no result of lstm"),
@@ -168,12 +168,12 @@ def of_command(*flags: str):
         ),
     ],
 )
-def test_the_table_of_2016_may_be_a_file_of_its_own_but_no_part_of_it(read, change, said):
+def test_the_table_of_2016_may_be_a_file_of_its_own_but_no_part_of_it(read, change, reason):
     document = json.loads(TABLE_OF_2016.read_text(encoding="utf-8"))
     change(document)
     file = read(document, f"{TABLE_OF_2016.parent.name}/{TABLE_OF_2016.name}")
     faults = "; ".join(fitness.faults(file))
-    assert said in faults and bool(faults) == bool(said)
+    assert reason in faults and bool(faults) == bool(reason)
 
 
 def test_the_limits_are_those_of_the_readme():

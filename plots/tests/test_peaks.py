@@ -55,9 +55,9 @@ FAST, SLOW = [1.70e-3, 1.71e-3, 1.73e-3, 1.74e-3], [2.57e-3, 2.58e-3, 2.60e-3, 2
 
 
 def test_each_peak_has_its_median_and_its_count(read):
-    found = peaks(row(read, [*SLOW, *FAST]))
-    assert (found.lows, found.highs) == (4, 5)
-    assert found.low == pytest.approx(1.72e-3) and found.high == pytest.approx(2.60e-3)
+    modes = peaks(row(read, [*SLOW, *FAST]))
+    assert (modes.lows, modes.highs) == (4, 5)
+    assert modes.low == pytest.approx(1.72e-3) and modes.high == pytest.approx(2.60e-3)
 
 
 @pytest.mark.parametrize(

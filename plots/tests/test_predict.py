@@ -61,8 +61,8 @@ def faster(card: Card, factor: float) -> Card:
 
 
 def outlook(file: File, fitted: Fit, card: Card, way: Way = RESIDENT[0]) -> Outlook:
-    (found,) = outlooks(file, fitted, Wanted((card,), (way,)))
-    return found
+    (predicted,) = outlooks(file, fitted, Wanted((card,), (way,)))
+    return predicted
 
 
 # --- times
@@ -108,14 +108,14 @@ def test_what_one_kernel_saves_is_what_it_saved_on_an_h200(fitted):
 def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
     """Of what was published, and of our launches, which that card taught: no test of another."""
     file = loading.load_file(H200)
-    found = [one for one in measured(file, CARDS) if one.precision == "f32" and one.way]
-    graphs = [one for one in found if one.way.execution != "eager"]
+    steps = [step for step in measured(file, CARDS) if step.precision == "f32" and step.way]
+    graphs = [step for step in steps if step.way.execution != "eager"]
     assert len(graphs) > 30
-    for one in graphs:
-        cost = kept(one.network, one.batch, one.precision)
-        times = predict_times(fitted, cost, CARDS[one.card], one.way, one.steps)
+    for step in graphs:
+        cost = kept(step.network, step.batch, step.precision)
+        times = predict_times(fitted, cost, CARDS[step.card], step.way, step.steps)
         assert isinstance(times, Times)
-        assert times.low <= one.seconds * one.steps <= times.high, (one.network, one.label)
+        assert times.low <= step.seconds * step.steps <= times.high, (step.network, step.label)
 
 
 def test_a_faster_card_is_never_slower(fitted):
@@ -133,7 +133,7 @@ def test_a_faster_card_is_never_slower(fitted):
 def test_a_step_without_update_moves_a_share_of_it():
     """The first step of several for one update has none; an epoch's bytes tell what is missing."""
     cost = kept("fcn-s", 64)
-    without = tuple(one for one in cost.operations if one.kind != "update")
+    without = tuple(operation for operation in cost.operations if operation.kind != "update")
     moved = bytes_of(cost, "update")
     first = bytes_of(cost) - moved
     epoch = {**cost.fields["epoch"], "bytes": cost.fields["steps"] * (first + moved / 4)}
@@ -184,16 +184,16 @@ def test_an_optimizer_of_pytorch_has_a_pass_for_each_term():
 
 def test_a_crossover_lies_between_those_of_the_ends(file, fitted):
     for card in ("gtx-1080", "l4", "h200"):
-        (one,) = outlook(file, fitted, CARDS[card], EAGER).crossovers
-        crossover = one.crossover
+        (comparison,) = outlook(file, fitted, CARDS[card], EAGER).crossovers
+        crossover = comparison.crossover
         assert crossover.kind == "once"
         assert crossover.low <= crossover.size <= crossover.high
-        low, _, high = np.array(one.gpu.samples).T
-        cpu = np.array([np.median(samples) for samples in one.cpu.samples])
+        low, _, high = np.array(comparison.gpu.samples).T
+        cpu = np.array([np.median(samples) for samples in comparison.cpu.samples])
         # By hand: below the earliest the CPU beats the fast end, above the latest it loses to the
         # slow one; the synthetic machine's repetitions differ by 0.2 %.
-        assert np.all((cpu < low * 1.02)[one.cpu.sizes < crossover.low])
-        assert np.all((cpu > high * 0.98)[one.cpu.sizes > crossover.high])
+        assert np.all((cpu < low * 1.02)[comparison.cpu.sizes < crossover.low])
+        assert np.all((cpu > high * 0.98)[comparison.cpu.sizes > crossover.high])
 
 
 def test_the_faster_card_never_crosses_later(file, fitted):
@@ -201,8 +201,8 @@ def test_the_faster_card_never_crosses_later(file, fitted):
         for way in WAYS:
             before = (np.inf, np.inf)
             for factor in (0.05, 0.3, 1.0, 2.0, 10.0):
-                (one,) = outlook(file, fitted, faster(CARDS[card], factor), way).crossovers
-                now = ends(one.crossover)
+                (comparison,) = outlook(file, fitted, faster(CARDS[card], factor), way).crossovers
+                now = ends(comparison.crossover)
                 assert now[0] <= before[0] * 1.0001 and now[1] <= before[1] * 1.0001
                 before = now
 
@@ -213,23 +213,24 @@ def test_without_a_band_it_is_the_crossover_of_measured_times(read):
     (pairing, *_) = pairings(file, {"Epoch": SCALES["Epoch"]})
     flat = tuple(np.full(3, np.median(samples)) for samples in pairing.gpu.samples)
     alike = replace(pairing, gpu=replace(pairing.gpu, samples=flat))
-    decisive = (one for one in comparisons(file) if one.cpu.candidates)
-    other = next(one for one in decisive if one.gpu.label == pairing.gpu.label)
-    found = banded_crossover(alike)
-    assert found.kind == other.crossover.kind == "once"
-    assert found.size == pytest.approx(other.crossover.size, rel=0.02)
-    assert found.low <= found.size <= found.high
-    assert found.high / found.low < 1.1
+    decisive = (comparison for comparison in comparisons(file) if comparison.cpu.candidates)
+    other = next(comparison for comparison in decisive if comparison.gpu.label == pairing.gpu.label)
+    crossover = banded_crossover(alike)
+    assert crossover.kind == other.crossover.kind == "once"
+    assert crossover.size == pytest.approx(other.crossover.size, rel=0.02)
+    assert crossover.low <= crossover.size <= crossover.high
+    assert crossover.high / crossover.low < 1.1
 
 
 def test_what_the_band_leaves_open_is_said(file, fitted):
     wide = replace(fitted, errors=Errors(*3 * [Estimate(10.0, 13)]))
-    (one,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
-    assert one.crossover.kind == "ambiguous" and "noise" not in crossover_words(one.crossover)
+    (comparison,) = outlook(file, wide, CARDS["gtx-980"]).crossovers
+    assert comparison.crossover.kind == "ambiguous"
+    assert "noise" not in crossover_words(comparison.crossover)
     huge = faster(CARDS["b200"], 1e-5)
-    (one,) = outlook(file, fitted, huge).crossovers
-    assert one.crossover.kind == "never"
-    assert crossover_words(one.crossover).startswith("CPU at every size, 22 to ")
+    (comparison,) = outlook(file, fitted, huge).crossovers
+    assert comparison.crossover.kind == "never"
+    assert crossover_words(comparison.crossover).startswith("CPU at every size, 22 to ")
 
 
 # --- files
@@ -240,31 +241,33 @@ def test_all_that_a_cpu_trained_is_predicted_or_why_not(file, read, fitted, way)
     """Epochs, and training steps one by one; of which each takes what predict_times() says."""
     if way.data != "resident":
         file = read(synthetic.document(synthetic_steps.steps(ways=())))
-    found = outlook(file, fitted, CARDS["l4"], way)
-    for one in found.networks:
-        cost = cost_of(one.model, float(one.batch), "f32", Path("none"))
-        steps = float(cost.fields["steps"]) if one.family == EPOCH else 1.0
+    predicted = outlook(file, fitted, CARDS["l4"], way)
+    for network in predicted.networks:
+        cost = cost_of(network.model, float(network.batch), "f32", Path("none"))
+        steps = float(cost.fields["steps"]) if network.family == EPOCH else 1.0
         times = predict_times(fitted, cost, CARDS["l4"], way, steps)
-        assert tuple(one.gpu.samples[0].tolist()) == (times.low, times.seconds, times.high)
-        if one.family == EPOCH:  # whose repetitions differ by little
-            cpu = float(np.median(one.cpu.samples[0]))
-            assert one.ratio == pytest.approx(cpu / times.seconds, rel=0.02)
-            assert one.low == pytest.approx(cpu / times.high, rel=0.02)
-            assert one.high == pytest.approx(cpu / times.low, rel=0.02)
-    told = {(one.model, one.batch) for one in found.networks}
+        assert tuple(network.gpu.samples[0].tolist()) == (times.low, times.seconds, times.high)
+        if network.family == EPOCH:  # whose repetitions differ by little
+            cpu = float(np.median(network.cpu.samples[0]))
+            assert network.ratio == pytest.approx(cpu / times.seconds, rel=0.02)
+            assert network.low == pytest.approx(cpu / times.high, rel=0.02)
+            assert network.high == pytest.approx(cpu / times.low, rel=0.02)
+    told = {(network.model, network.batch) for network in predicted.networks}
     rest = {row.model for row in file.rows if row.model and (row.model, row.batch) not in told}
-    assert told and rest == {model for names in found.problems.values() for model in names}
+    assert told and rest == {model for names in predicted.problems.values() for model in names}
 
 
 def test_the_file_s_own_card_is_not_predicted(read, fitted):
     document = synthetic_machine.machine(models=CPU["models"])
     document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
     file = read(document)
-    found = outlooks(file, fitted, Wanted(tuple(CARDS[name] for name in DEFAULT_CARDS), RESIDENT))
-    assert [one.card.id for one in found] == [name for name in DEFAULT_CARDS if name != "l4"]
-    for one in found:  # against the CPU alone: no measured GPU's row is in it
-        assert all(each.gpu.samples[0][0] < each.gpu.samples[0][2] for each in one.networks)
-        assert len(one.networks) == len(CPU["models"])
+    cards = tuple(CARDS[name] for name in DEFAULT_CARDS)
+    predicted = outlooks(file, fitted, Wanted(cards, RESIDENT))
+    assert [each.card.id for each in predicted] == [name for name in DEFAULT_CARDS if name != "l4"]
+    for networks in (each.networks for each in predicted):
+        # Against the CPU alone: no measured GPU's row is in it.
+        assert all(network.gpu.samples[0][0] < network.gpu.samples[0][2] for network in networks)
+        assert len(networks) == len(CPU["models"])
 
 
 def test_other_networks_of_that_name_and_unusual_training_are_not_predicted(file, fitted):
@@ -278,8 +281,8 @@ def test_other_networks_of_that_name_and_unusual_training_are_not_predicted(file
         else row
         for row in file.rows
     )
-    found = outlook(replace(file, rows=rows), fitted, CARDS["l4"])
-    reasons = {names: reason for reason, names in found.problems.items()}
+    predicted = outlook(replace(file, rows=rows), fitted, CARDS["l4"])
+    reasons = {names: reason for reason, names in predicted.problems.items()}
     assert reasons["disc-5",] == "it is not the network of that name here"
     assert "one wait an epoch" in reasons["disc-6",]
 
@@ -288,18 +291,19 @@ def test_unknown_networks_need_bench(read, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(predict, "BENCH_PATH", tmp_path / "none")
     document = synthetic_machine.machine(modes=(), models=("disc-4", "mlp-784-512-10"))
     document["benchmarks"] += synthetic_steps.steps(["alexnet-r"], batches=(3,), ways=())
-    found = outlook(read(document), fitted, CARDS["l4"])
-    (reason,) = found.problems
-    assert found.problems[reason] == ("alexnet-r",) and "bench is not built" in reason
-    assert {one.model for one in found.networks} >= {"disc-4", "mlp-784-512-10"}
+    predicted = outlook(read(document), fitted, CARDS["l4"])
+    (reason,) = predicted.problems
+    assert predicted.problems[reason] == ("alexnet-r",) and "bench is not built" in reason
+    assert {network.model for network in predicted.networks} >= {"disc-4", "mlp-784-512-10"}
 
 
 def test_one_batch_and_a_precision_can_be_asked_for(file, fitted):
-    (found,) = outlooks(file, fitted, Wanted((CARDS["l4"],), RESIDENT, batch="10"))
-    assert [one.model for one in found.networks] == ["heart"] and not found.crossovers
-    (found,) = outlooks(file, fitted, Wanted((CARDS["h200"],), RESIDENT, "bf16"))
-    (one,) = found.crossovers
-    assert one.precision == "bf16 (CPU: f32)"
+    (predicted,) = outlooks(file, fitted, Wanted((CARDS["l4"],), RESIDENT, batch="10"))
+    assert [network.model for network in predicted.networks] == ["heart"]
+    assert not predicted.crossovers
+    (predicted,) = outlooks(file, fitted, Wanted((CARDS["h200"],), RESIDENT, "bf16"))
+    (comparison,) = predicted.crossovers
+    assert comparison.precision == "bf16 (CPU: f32)"
 
 
 # --- words
@@ -308,9 +312,9 @@ def test_one_batch_and_a_precision_can_be_asked_for(file, fitted):
 def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
     (verdict,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],))))
     latest = {
-        one.way: ends(one.crossovers[0].crossover)[1]
-        for one in verdict.outlooks
-        if one.way.data == "resident"
+        outlook.way: ends(outlook.crossovers[0].crossover)[1]
+        for outlook in verdict.outlooks
+        if outlook.way.data == "resident"
     }
     assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("auto", "resident")
 
@@ -326,12 +330,13 @@ def test_what_a_data_sheet_does_not_say_matters_little(fitted):
     for card in CARDS.values():
         if card.year < 2018:
             continue
-        said = {
+        figures = {
             "tflops": card.figure("f32_flops") / 1e12,
             "bandwidth": card.figure("memory_bytes_per_second") / 1e9,
             "watts": card.figure("watts"),
         }
-        (sheet,) = chosen_cards(",".join(f"{key}:{value}" for key, value in said.items() if value))
+        known = (f"{key}:{figure}" for key, figure in figures.items() if figure)
+        (sheet,) = chosen_cards(",".join(known))
         for cost in costs:
             named, described = (
                 predict_times(fitted, cost, each, RESIDENT[-1], cost.fields["steps"])

@@ -42,9 +42,9 @@ def test_every_table_says_that_nothing_was_measured(path, write, printed):
     document["context"]["crossover"]["machine"]["id"] = "another"
     other = write(document, "other.json")
     for flags in ([], ["--ranks=2", "--all"]):
-        found = json.loads(printed("predict", path, other, "--format=json", "--gpu=l4", *flags))
-        assert sum("another" in table["title"] for table in found) >= 2
-        for table in found:
+        tables = json.loads(printed("predict", path, other, "--format=json", "--gpu=l4", *flags))
+        assert sum("another" in table["title"] for table in tables) >= 2
+        for table in tables:
             assert NOT_MEASURED in table["title"]
             assert table["rows"] and all(row["measured"] == 0 for row in table["rows"])
 
@@ -69,22 +69,21 @@ def test_all_shows_every_way_and_nothing_is_written_into_result_files(path, prin
 
 
 def test_names_of_cards_are_forgiven():
-    said = {
+    names = {
         **dict.fromkeys(("RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090"), "rtx-4090"),
         **{"4060": "rtx-4060", "rtx_4060 laptop": "rtx-4060-laptop", "A100": "a100"},
         **{"Tesla T4": "t4", "2080 Ti": "rtx-2080-ti", "H100 SXM5 80 GB": "h100"},
     }
     for card in load_cards().values():
-        said |= dict.fromkeys((card.id.upper(), card.name.replace(",", "")), card.id)
-    assert {name: [one.id for one in chosen_cards(name)] for name in said} == {
-        name: [card] for name, card in said.items()
-    }
+        names |= dict.fromkeys((card.id.upper(), card.name.replace(",", "")), card.id)
+    for name, id in names.items():
+        assert [card.id for card in chosen_cards(name)] == [id], name
 
 
 def test_data_sheets_stand_among_names():
-    found = chosen_cards("l4, tflops:82.6,bandwidth:1008,link:31.5, tflops:10,bandwidth:200,4090")
-    assert [one.id for one in found][::3] == ["l4", "rtx-4090"]
-    first, second = found[1:3]
+    cards = chosen_cards("l4, tflops:82.6,bandwidth:1008,link:31.5, tflops:10,bandwidth:200,4090")
+    assert [card.id for card in cards][::3] == ["l4", "rtx-4090"]
+    first, second = cards[1:3]
     figures = {"f32_flops": 82.6e12, "memory_bytes_per_second": 1008e9}
     figures |= {"link_bytes_per_second": 31.5e9, "multiprocessors": 150}
     assert {name: first.figure(name) for name in figures} == pytest.approx(figures)
@@ -121,8 +120,8 @@ def advised(write, printed):
 
     def table(cards: str) -> dict:
         flags = ("--cost", saved, f"--gpu={cards}", "--format=json")
-        (found,) = json.loads(printed("advise", file, *flags))
-        return found
+        (advice,) = json.loads(printed("advise", file, *flags))
+        return advice
 
     return table
 
@@ -143,8 +142,9 @@ def test_advise_knows_a_card_by_its_data_sheet(advised):
     sheet = "tflops:82.6,bandwidth:1008"
     table = advised(f"4090,{sheet}")
     for way in ("eager, resident", "graph, resident"):
-        own = {row["device"]: row["seconds"] for row in table["rows"] if row["on"].endswith(way)}
-        assert own[sheet] == pytest.approx(own["rtx-4090"], rel=0.25)
+        rows = [row for row in table["rows"] if row["on"].endswith(way)]
+        seconds = {row["device"]: row["seconds"] for row in rows}
+        assert seconds[sheet] == pytest.approx(seconds["rtx-4090"], rel=0.25)
     copied = [row["device"] for row in table["rows"] if row["on"].endswith("pinned-async")]
     assert copied == ["rtx-4090"] * 2
     assert any("its link_bytes_per_second" in note for note in table["notes"])
@@ -158,9 +158,9 @@ def test_a_machine_with_a_gpu_is_told_of_others(read):
     document = synthetic_machine.machine(models=SMALL)
     document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
     file = read(document)
-    found = predictions([file])
-    assert [one.card.id for one in found.of(file)] == ["rtx-4060", "rtx-4090", "h200"]
-    contents = report.build_report([file], predicted=found)
+    predicted = predictions([file])
+    assert [verdict.card.id for verdict in predicted.of(file)] == ["rtx-4060", "rtx-4090", "h200"]
+    contents = report.build_report([file], predicted=predicted)
     page = contents["index.html"].decode()
     assert "If this machine had another GPU" in page
     answer = page[page.index('class="answer"') :].split("</p>")[0]

@@ -43,10 +43,10 @@ def published() -> list[Observation]:
 
 def with_times(published: list[Observation], parameters: np.ndarray) -> list[Observation]:
     """The same observations of a world in which the model is exact."""
-    logs = Stack([one.demand for one in published]).log_seconds(parameters)
+    logs = Stack([step.demand for step in published]).log_seconds(parameters)
     return [
-        replace(one, seconds=math.exp(log))
-        for one, log in zip(published, logs.tolist(), strict=True)
+        replace(step, seconds=math.exp(log))
+        for step, log in zip(published, logs.tolist(), strict=True)
     ]
 
 
@@ -73,11 +73,11 @@ def epoch_seconds(model: str, card: str, way: Way, parameters: np.ndarray) -> fl
 
 
 def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceiling(published):
-    figures = [one for one in load_shi() if one.side == "gpu" and one.seconds is not None]
-    own = {(one.network, one.card): one for one in published if one.label.startswith("Shi")}
-    assert len(own) == 12 and not any(network == "lstm" for network, _ in own)
+    figures = [step for step in load_shi() if step.side == "gpu" and step.seconds is not None]
+    steps = {(step.network, step.card): step for step in published if step.label.startswith("Shi")}
+    assert len(steps) == 12 and not any(network == "lstm" for network, _ in steps)
     names = {"g980": "gtx-980", "g1080": "gtx-1080"}
-    for (network, card), one in own.items():
+    for (network, card), step in steps.items():
         cell = {
             figure.framework: figure.seconds
             for figure in figures
@@ -87,54 +87,54 @@ def test_each_cell_of_table_7_is_its_fastest_framework_unless_it_beats_the_ceili
         counted = {
             key: each for key, each in cell.items() if (network, key) != ("alexnet-s", "MXNet")
         }
-        assert one.seconds == min(counted.values())
-        assert one.label == f"Shi et al. 2016, {min(counted, key=counted.__getitem__)}"
+        assert step.seconds == min(counted.values())
+        assert step.label == f"Shi et al. 2016, {min(counted, key=counted.__getitem__)}"
     faster = CARDS["gtx-980"].figures["f32_flops"] * 0.020
     assert product_flops(kept("alexnet-s", 16)) > faster
 
 
 def test_rates_are_of_whole_steps_and_the_fastest(published):
-    rates = {(one["network"], one["precision"], one["card"]): one for one in fastest_rates()}
-    own = [one for one in published if is_network(one) and not one.label.startswith("Shi")]
-    assert len({one.card for one in own}) > 8
-    for one in own:
-        rate = rates[one.network, one.precision, one.card]
-        assert (float(rate["batch"]), rate["what"], rate["differs"]) == (one.batch, "step", "")
-        assert one.seconds == pytest.approx(one.batch / float(rate["samples_per_second"]))
+    rates = {(rate["network"], rate["precision"], rate["card"]): rate for rate in fastest_rates()}
+    steps = [step for step in published if is_network(step) and not step.label.startswith("Shi")]
+    assert len({step.card for step in steps}) > 8
+    for step in steps:
+        rate = rates[step.network, step.precision, step.card]
+        assert (float(rate["batch"]), rate["what"], rate["differs"]) == (step.batch, "step", "")
+        assert step.seconds == pytest.approx(step.batch / float(rate["samples_per_second"]))
 
 
 def test_single_products_and_kernels_are_those_of_the_files(published):
     products, kernels = (lines_of(REFERENCE / f"{name}.csv") for name in ("products", "kernels"))
-    own = published[-len(products) - len(kernels) :]
-    for line, one in zip([*products, *kernels], own, strict=True):
-        assert (one.card, one.precision) == (line["card"], line["precision"])
-        assert line["source_url"] in one.label and one.demand.operations == 0
-    for line, one in zip(products, own, strict=False):
+    steps = published[-len(products) - len(kernels) :]
+    for line, step in zip([*products, *kernels], steps, strict=True):
+        assert (step.card, step.precision) == (line["card"], line["precision"])
+        assert line["source_url"] in step.label and step.demand.operations == 0
+    for line, step in zip(products, steps, strict=False):
         sizes = [int(line[key]) for key in "mnk"]
         assert min(sizes) >= 1024  # what events add is a few per cent at most
-        assert one.label.startswith(" × ".join(map(str, sizes))) and "#L" in one.label
-        least = 2.0 * math.prod(sizes) / CARDS[one.card].figures["f32_flops"]
-        assert one.seconds == float(line["seconds"]) > least and one.precision == "f32"
-    for line, one in zip(kernels, own[len(products) :], strict=True):
-        asked = one.demand
-        least = asked.compute[0] * busy(8192, 8192, 8192, int(CARDS[one.card].figure(_COUNT)))
-        assert (asked.compute[0] > 0) == (line["kernel"] == "product") == (one.network == PRODUCTS)
+        assert step.label.startswith(" × ".join(map(str, sizes))) and "#L" in step.label
+        least = 2.0 * math.prod(sizes) / CARDS[step.card].figures["f32_flops"]
+        assert step.seconds == float(line["seconds"]) > least and step.precision == "f32"
+    for line, step in zip(kernels, steps[len(products) :], strict=True):
+        asked = step.demand
+        least = asked.compute[0] * busy(8192, 8192, 8192, int(CARDS[step.card].figure(_COUNT)))
+        assert (asked.compute[0] > 0) == (line["kernel"] == "product") == (step.network == PRODUCTS)
         least += (asked.memory + asked.reduction)[0]
-        assert least / one.seconds == pytest.approx(float(line["share"]))
+        assert least / step.seconds == pytest.approx(float(line["share"]))
 
 
 def test_where_channels_lie_apart_matrix_units_need_them_moved(published):
     """Of PyTorch in NCHW, on matrix units alone: thrice the bytes of each convolution."""
     cost = kept("resnet-50", 448, "f16")
     moved, convolved = bytes_of(cost), bytes_of(cost, "convolution")
-    (one,) = (
-        one
-        for one in published
-        if (one.card, one.precision) == ("rtx-3090", "f16") and is_network(one)
+    (step,) = (
+        step
+        for step in published
+        if (step.card, step.precision) == ("rtx-3090", "f16") and is_network(step)
     )
-    asked = one.demand.count @ (one.demand.memory + one.demand.reduction)
+    asked = step.demand.count @ (step.demand.memory + step.demand.reduction)
     bandwidth = CARDS["rtx-3090"].figure("memory_bytes_per_second")
-    assert "NCHW" in one.label and asked * bandwidth == pytest.approx(moved + 2 * convolved)
+    assert "NCHW" in step.label and asked * bandwidth == pytest.approx(moved + 2 * convolved)
 
 
 DRIVERS = {
@@ -150,17 +150,17 @@ DRIVERS = {
 @pytest.mark.parametrize("name", DRIVERS)
 def test_a_file_names_its_card(read, small, name):
     file = read(small)
-    found = card_of(replace(file, machine=replace(file.machine, gpu=name)), CARDS)
-    assert (found and found.id) == DRIVERS[name]
+    card = card_of(replace(file, machine=replace(file.machine, gpu=name)), CARDS)
+    assert (card and card.id) == DRIVERS[name]
 
 
 def test_measured_rows_are_observations_in_steps(write):
     file = gpu_file(write, "rtx-4090", EXPECTED)
-    found = measured(file, CARDS)
-    assert len(found) == len(MODELS) * len(WAYS)
-    assert {(one.kind, one.card) for one in found} == {("measured", "rtx-4090")}
-    logs = Stack([one.demand for one in found]).log_seconds(EXPECTED)
-    assert np.log([one.seconds for one in found]) == pytest.approx(logs, abs=1e-6)
+    steps = measured(file, CARDS)
+    assert len(steps) == len(MODELS) * len(WAYS)
+    assert {(step.kind, step.card) for step in steps} == {("measured", "rtx-4090")}
+    logs = Stack([step.demand for step in steps]).log_seconds(EXPECTED)
+    assert np.log([step.seconds for step in steps]) == pytest.approx(logs, abs=1e-6)
     other = replace(file, machine=replace(file.machine, gpu="some other GPU"))
     assert measured(other, CARDS) == []
 
@@ -170,24 +170,23 @@ def test_measured_rows_are_observations_in_steps(write):
 
 def test_the_fit_finds_the_parameters_of_an_exact_world(published):
     generator = np.random.default_rng(2)
-    unseen = [one.name in ("launch", "software", "attention") for one in PARAMETERS]
+    unseen = [each.name in ("launch", "software", "attention") for each in PARAMETERS]
     moved = EXPECTED + 0.5 * SPREADS * generator.standard_normal(len(EXPECTED)) * ~np.array(unseen)
     exact = with_times(published, moved)
-    found = parameters_of(exact)
-    stack, logs = Stack([one.demand for one in exact]), np.log([one.seconds for one in exact])
+    fitted = parameters_of(exact)
+    stack, logs = Stack([step.demand for step in exact]), np.log([step.seconds for step in exact])
     # What hardly matters is drawn to what is expected of it; what it adds up to is found.
-    assert np.abs(stack.log_seconds(found) - logs).max() < 0.06
+    assert np.abs(stack.log_seconds(fitted) - logs).max() < 0.06
     assert np.abs(stack.log_seconds(EXPECTED) - logs).max() > 0.3
-    assert np.abs(found - moved)[:4].max() < 0.12
-    assert found[unseen] == pytest.approx(EXPECTED[unseen], abs=0.02)
+    assert np.abs(fitted - moved)[:4].max() < 0.12
+    assert fitted[unseen] == pytest.approx(EXPECTED[unseen], abs=0.02)
 
 
 def test_in_an_exact_world_what_is_left_out_is_predicted(published):
     exact = with_times(published, EXPECTED)
     for shares in LEFT.values():
         assert left_out(exact, shares) == pytest.approx(0.0, abs=1e-3)
-    found = fit(exact)
-    assert found.errors.half_width(1.0, 1.0) < 1e-2
+    assert fit(exact).errors.half_width(1.0, 1.0) < 1e-2
 
 
 def test_one_outlier_does_not_move_the_others(published):
@@ -199,18 +198,18 @@ def test_one_outlier_does_not_move_the_others(published):
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
     it."""
-    place = next(i for i, one in enumerate(published) if one.network == "fcn-s")
+    place = next(i for i, step in enumerate(published) if step.network == "fcn-s")
     wrong = published[place]
     poisoned = list(published)
     poisoned[place] = replace(wrong, seconds=wrong.seconds * 10)
     for shares in LEFT.values():
         change = left_out(poisoned, shares) - left_out(published, shares)
-        for i, one in enumerate(published):
+        for i, step in enumerate(published):
             if i == place:
                 assert change[i] == pytest.approx(-math.log(10))
-            elif shares(wrong, one):
+            elif shares(wrong, step):
                 assert change[i] == pytest.approx(0.0, abs=1e-9)
-        assert np.abs(change[[not shares(wrong, one) for one in published]]).max() > 1e-6
+        assert np.abs(change[[not shares(wrong, step) for step in published]]).max() > 1e-6
 
 
 def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
@@ -218,23 +217,23 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
     precision, however many times it has."""
     generator = np.random.default_rng(5)
     shares = fit(published).shares
-    found = []
+    drawn = []
     for _ in range(40):
-        cards = {one.card: generator.standard_normal(2) * (0.1, 0.3) for one in published}
+        cards = {step.card: generator.standard_normal(2) * (0.1, 0.3) for step in published}
         networks = {
-            (one.network, one.precision): 0.2 * generator.standard_normal() for one in published
+            (step.network, step.precision): 0.2 * generator.standard_normal() for step in published
         }
         off = [
-            share @ cards[one.card] + is_network(one) * networks[one.network, one.precision]
-            for one, share in zip(published, shares, strict=True)
+            share @ cards[step.card] + is_network(step) * networks[step.network, step.precision]
+            for step, share in zip(published, shares, strict=True)
         ]
         errors = errors_of(published, np.array(off), shares)
-        found.append([errors.whole.spread**2, errors.arithmetic.spread**2, errors.memory.spread**2])
-    assert np.sqrt(np.mean(found, axis=0)) == pytest.approx([0.2, 0.1, 0.3], rel=0.25)
-    timed = {(one.network, one.precision) for one in published if is_network(one)}
+        drawn.append([errors.whole.spread**2, errors.arithmetic.spread**2, errors.memory.spread**2])
+    assert np.sqrt(np.mean(drawn, axis=0)) == pytest.approx([0.2, 0.1, 0.3], rel=0.25)
+    timed = {(step.network, step.precision) for step in published if is_network(step)}
     assert errors.whole.count == len(timed)
-    off = np.array([0.3 * (one.network == "fcn-s") for one in published])
-    again = [*published, *[one for one in published if one.network == "fcn-s"] * 5]
+    off = np.array([0.3 * (step.network == "fcn-s") for step in published])
+    again = [*published, *[step for step in published if step.network == "fcn-s"] * 5]
     twice = np.concatenate([off, np.full(len(again) - len(off), 0.3)])
     repeated = np.concatenate([shares, np.repeat(shares[off > 0], 5, axis=0)])
     assert errors_of(again, twice, repeated).whole.spread == pytest.approx(
@@ -244,14 +243,14 @@ def test_errors_of_arithmetic_memory_and_networks_are_told_apart(published):
 
 def test_the_band_covers_what_is_left_out(fitted, published):
     """Nine of ten times of networks, in each precision, and of all single products and kernels."""
-    found: dict[str, list[tuple[float, bool]]] = {}
-    for one, off, share in zip(published, fitted.residuals, fitted.shares, strict=True):
-        half = fitted.errors.half_width(*share, whole=float(is_network(one)))
-        sort = one.precision if is_network(one) else "single"
-        found.setdefault(sort, []).append((off, abs(off) <= half))
-    assert found.keys() == {"f32", "tf32", "f16", "single"}
-    for sort, own in found.items():
-        offs, inside = zip(*own, strict=True)
+    sorts: dict[str, list[tuple[float, bool]]] = {}
+    for step, off, share in zip(published, fitted.residuals, fitted.shares, strict=True):
+        half = fitted.errors.half_width(*share, whole=float(is_network(step)))
+        sort = step.precision if is_network(step) else "single"
+        sorts.setdefault(sort, []).append((off, abs(off) <= half))
+    assert sorts.keys() == {"f32", "tf32", "f16", "single"}
+    for sort, residuals in sorts.items():
+        offs, inside = zip(*residuals, strict=True)
         assert np.mean(inside) > 0.8, sort
         # Nor is a precision predicted too fast or too slow on the whole.
         assert sort == "single" or 0.85 < math.exp(np.mean(offs)) < 1.18, sort
@@ -286,17 +285,17 @@ def test_measured_rows_take_over(write, fitted):
     truth = fitted.parameters.copy()
     truth[:3] += math.log(1.5)
     truth[6] = math.log(0.8)
-    one, two = (gpu_file(write, card, truth, f"{card}.json") for card in ("rtx-4090", "l4"))
-    found = fit(observations([one, replace(two, date=two.date + timedelta(days=1))]))
-    assert found.measured and set(found.scores) == set(MODELS)
-    assert found.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
-    assert found.parameters[7] > 0.1  # published software takes longer
+    first, second = (gpu_file(write, card, truth, f"{card}.json") for card in ("rtx-4090", "l4"))
+    taught = fit(observations([first, replace(second, date=second.date + timedelta(days=1))]))
+    assert taught.measured and set(taught.scores) == set(MODELS)
+    assert taught.parameters[6] == pytest.approx(math.log(0.8), abs=0.1)
+    assert taught.parameters[7] > 0.1  # published software takes longer
     for model in ("disc-5", "disc-12"):
         way = Way("graph", "resident")
-        answer = predict_times(found, kept(model, 100), CARDS["h200"], way, 10.0)
+        answer = predict_times(taught, kept(model, 100), CARDS["h200"], way, 10.0)
         real = epoch_seconds(model, "h200", way, truth)
         assert answer.low < real < answer.high
-        assert answer.high / answer.seconds == pytest.approx(found.factor)
+        assert answer.high / answer.seconds == pytest.approx(taught.factor)
         assert answer.seconds == pytest.approx(real, rel=0.25)
 
 
@@ -314,15 +313,15 @@ def test_what_was_predicted_before_is_held_against_what_is_measured_now(write, f
 def test_few_measured_networks_do_not_make_a_band(write, fitted):
     file = gpu_file(write, "rtx-4090", fitted.parameters)
     few = [row for row in file.rows if row.configuration.get("model") in ("disc-3", "disc-9")]
-    found = fit(observations([replace(file, rows=tuple(few))]))
-    assert not found.measured and not found.scores
-    assert found.errors.whole.count == fitted.errors.whole.count
+    taught = fit(observations([replace(file, rows=tuple(few))]))
+    assert not taught.measured and not taught.scores
+    assert taught.errors.whole.count == fitted.errors.whole.count
     one_card = fit(observations([file]))
     assert not one_card.measured, "one card tells nothing of another"
 
 
 def test_published_comparisons_are_in_no_fit(published):
-    assert not {label for label, *_ in POINTS} & {one.label for one in published}
+    assert not {label for label, *_ in POINTS} & {step.label for step in published}
 
 
 def test_what_python_starts_takes_longer(fitted):

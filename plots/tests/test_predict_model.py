@@ -39,15 +39,15 @@ RESIDENT = {name: Way(name, "resident") for name in ("eager", "graph", "graph-ep
 
 
 def kept(network: str, batch: int, precision: str = "f32") -> Cost:
-    found = find_cost(network, batch, precision)
-    assert found
-    return found
+    cost = find_cost(network, batch, precision)
+    assert cost
+    return cost
 
 
 def asked(cost: Cost, card: Card, launches: float | None = None) -> Demand:
-    found = demand(cost.operations, cost.precision, card, launches)
-    assert isinstance(found, Demand), found
-    return found
+    needs = demand(cost.operations, cost.precision, card, launches)
+    assert isinstance(needs, Demand), needs
+    return needs
 
 
 def changed(card: Card, **factors: float) -> Card:
@@ -63,20 +63,20 @@ def changed(card: Card, **factors: float) -> Card:
 def product_flops(cost: Cost) -> float:
     """Of the products of a step."""
     return sum(
-        2.0 * one.m * one.n * one.k * one.count * each.count
-        for each in cost.operations
-        for one in each.products
+        2.0 * product.m * product.n * product.k * product.count * operation.count
+        for operation in cost.operations
+        for product in operation.products
     )
 
 
 def bytes_of(cost: Cost, *kinds: str) -> float:
     """Moved by operations of a step of these kinds, or by all."""
-    own = (one for one in cost.operations if not kinds or one.kind in kinds)
-    return sum(one.bytes * one.count for one in own)
+    operations = (each for each in cost.operations if not kinds or each.kind in kinds)
+    return sum(operation.bytes * operation.count for operation in operations)
 
 
-def seconds(found: Demand, parameters: np.ndarray = EXPECTED) -> float:
-    return float(np.exp(Stack([found]).log_seconds(parameters)[0]))
+def seconds(needs: Demand, parameters: np.ndarray = EXPECTED) -> float:
+    return float(np.exp(Stack([needs]).log_seconds(parameters)[0]))
 
 
 def some_parameters(count: int) -> np.ndarray:
@@ -86,7 +86,7 @@ def some_parameters(count: int) -> np.ndarray:
 
 def test_slopes_are_those_of_finite_differences():
     demands = [asked(kept(*network, "tf32"), CARDS["a100"]) for network in NETWORKS]
-    demands += [replace(one, operations=0.0, host=3e-4) for one in demands]
+    demands += [replace(needs, operations=0.0, host=3e-4) for needs in demands]
     stack = Stack(demands)
     for parameters in some_parameters(5):
         slopes = stack.jacobian(parameters)
@@ -100,7 +100,7 @@ def test_slopes_are_those_of_finite_differences():
 def test_demands_in_a_stack_do_not_touch_each_other():
     demands = [asked(kept(*network), CARDS["l4"]) for network in NETWORKS]
     together = Stack(demands).log_seconds(EXPECTED)
-    assert together == pytest.approx([np.log(seconds(one)) for one in demands], rel=1e-12)
+    assert together == pytest.approx([np.log(seconds(needs)) for needs in demands], rel=1e-12)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -120,20 +120,20 @@ def test_a_step_is_as_fast_as_its_card_lets_it(network):
             assert times == sorted(times, reverse=True)
     card = CARDS["a100"]
     twice = changed(card, f32_flops=2.0, memory_bytes_per_second=2.0, watts=2.0)
-    parts = [Stack([asked(cost, one)]).work(EXPECTED)[0] for one in (card, twice)]
+    parts = [Stack([asked(cost, each)]).work(EXPECTED)[0] for each in (card, twice)]
     assert parts[0] == pytest.approx(2 * parts[1])
 
 
 def test_a_launch_takes_its_floor_or_its_work_and_never_both():
     for network in NETWORKS:
-        one = asked(kept(*network), CARDS["rtx-4060"])
-        work = Stack([one]).work(EXPECTED)[0]
+        needs = asked(kept(*network), CARDS["rtx-4060"])
+        work = Stack([needs]).work(EXPECTED)[0]
         by_hand = sum(
-            count * max(least, own)
-            for count, least, own in zip(one.count, one.floor, work, strict=True)
+            count * max(least, works)
+            for count, least, works in zip(needs.count, needs.floor, work, strict=True)
         )
-        assert Stack([one]).device_seconds(EXPECTED)[0] == pytest.approx(by_hand)
-        assert Stack([one]).parts(EXPECTED)[0].sum() == pytest.approx(by_hand)  # what limits it
+        assert Stack([needs]).device_seconds(EXPECTED)[0] == pytest.approx(by_hand)
+        assert Stack([needs]).parts(EXPECTED)[0].sum() == pytest.approx(by_hand)  # what limits it
     tiny = asked(kept("disc-2", 100), CARDS["rtx-4060"])
     assert Stack([tiny]).device_seconds(EXPECTED)[0] == pytest.approx(tiny.count @ tiny.floor)
 
@@ -143,21 +143,23 @@ def test_our_launches_are_products_and_what_is_not_fused_into_them():
     cost = kept("disc-8", 100)
     started = launches(cost, RESIDENT["graph"])
     assert started == 26
-    found = asked(cost, CARDS["rtx-4060"], started)
-    assert found.count.sum() == 26 and found.count[found.inner > 0].sum() == 23
-    assert found.operations == 0
+    needs = asked(cost, CARDS["rtx-4060"], started)
+    assert needs.count.sum() == 26 and needs.count[needs.inner > 0].sum() == 23
+    assert needs.operations == 0
     bandwidth = CARDS["rtx-4060"].figures["memory_bytes_per_second"]
-    moved = found.count @ (found.memory + found.reduction)
+    moved = needs.count @ (needs.memory + needs.reduction)
     assert moved == pytest.approx(bytes_of(cost) / bandwidth)
 
 
 def test_attention_counts_its_operations_and_its_bytes():
     """Of gpt-64 in batches of 12 twice three operations of products without their shapes."""
     cost, card = kept("gpt-64", 12), CARDS["rtx-4060"]
-    attention = [one for one in cost.operations if one.kind == "product" and not one.products]
-    assert sum(one.count for one in attention) == 6
-    flops = sum(one.flops * one.count for one in attention)
-    rest = tuple(replace(one, flops=0.0) if one in attention else one for one in cost.operations)
+    attention = [each for each in cost.operations if each.kind == "product" and not each.products]
+    assert sum(each.count for each in attention) == 6
+    flops = sum(each.flops * each.count for each in attention)
+    rest = tuple(
+        replace(each, flops=0.0) if each in attention else each for each in cost.operations
+    )
     whole, less = asked(cost, card), asked(replace(cost, operations=rest), card)
     peak = card.figures["f32_flops"]  # in f32 a kernel of ours, whatever the precision
     added = whole.count @ whole.compute - less.count @ less.compute
@@ -202,8 +204,8 @@ def test_busy_by_hand():
 def test_what_is_missing_is_said():
     cost, h200 = kept("disc-4", 100), CARDS["h200"]
     for name in ("f32_flops", "memory_bytes_per_second"):
-        found = demand(cost.operations, "f32", changed(h200, **{name: 0}))
-        assert found == f"no source gives its {name}"
+        reason = demand(cost.operations, "f32", changed(h200, **{name: 0}))
+        assert reason == f"no source gives its {name}"
     assert "list" in str(demand((), "f32", h200))
     assert demand(cost.operations, "tf32", CARDS["gtx-980"]) == "no source gives its tf32_flops"
     assert set(CEILINGS) == {"f32", "tf32", "bf16", "f16"}

@@ -66,8 +66,8 @@ def known_prospect(file, link: Link, *counts: int, scaling: str = "strong") -> P
 
 
 def of_parameters(*asked, **options) -> dict[int, ranks.Crossover]:
-    found = known_prospect(*asked, **options)
-    return {one.ranks: one.crossover for one in found.paying if one.batch}
+    parts = known_prospect(*asked, **options).paying
+    return {paying.ranks: paying.crossover for paying in parts if paying.batch}
 
 
 def test_only_the_last_bucket_cannot_hide():
@@ -90,9 +90,9 @@ def test_latency_grows_with_the_ring_and_bytes_with_what_each_card_sends():
 def test_the_fit_finds_latency_and_bandwidth():
     sizes, counts = np.array([4.0, 1e3, 1e6, 1e8] * 2), np.array([2.0] * 4 + [4.0] * 4)
     seconds = 2 * (counts - 1) * 3e-6 + 2 * (counts - 1) / counts * sizes / 5e9
-    found = fitted_link([*zip(counts, sizes, seconds, strict=True)])
-    assert (found.step.low, found.bandwidth.high) == pytest.approx((3e-6, 5e9), rel=1e-4)
-    assert found.error.spread < 1e-6
+    link = fitted_link([*zip(counts, sizes, seconds, strict=True)])
+    assert (link.step.low, link.bandwidth.high) == pytest.approx((3e-6, 5e9), rel=1e-4)
+    assert link.error.spread < 1e-6
     noisy = fitted_link([*zip(counts, sizes, seconds * np.array([1.2, 0.9] * 4), strict=True)])
     assert 0.1 < noisy.error.spread < 0.25
     assert fitted_link([(2, 4.0, 1e-6), (2, 8.0, 1e-6)]) is None
@@ -107,18 +107,18 @@ def test_the_sums_of_a_file_come_before_those_of_others(read):
         }
         entries += operation(configuration, 2e-5 + size / 1e9, 1, bytes=size, ranks=2)
     file = read(synthetic.document(entries, gpu="NVIDIA H100 80GB HBM3"))
-    own = link_of(CARDS["h100"], file=file)
-    assert own.name == "measured sums" and own.error
-    assert own.step.low == pytest.approx(1e-5, rel=0.1)
-    assert own.bandwidth.low == pytest.approx(1e9, rel=0.1)
+    measured = link_of(CARDS["h100"], file=file)
+    assert measured.name == "measured sums" and measured.error
+    assert measured.step.low == pytest.approx(1e-5, rel=0.1)
+    assert measured.bandwidth.low == pytest.approx(1e9, rel=0.1)
     assert link_of(CARDS["h100"], "pcie4", file).name == LINKS["pcie4"]
     assert link_of(CARDS["h200"], file=file).name == LINKS["nvlink"]
 
 
 def test_each_card_has_the_links_that_sources_give_it():
-    assert {one.id for one in load_links()} == LINKS.keys()
-    for one in load_links():
-        assert 1e9 < one.low_bytes_per_second <= one.high_bytes_per_second < 1e12
+    assert {link.id for link in load_links()} == LINKS.keys()
+    for link in load_links():
+        assert 1e9 < link.low_bytes_per_second <= link.high_bytes_per_second < 1e12
     assert link_of(CARDS["k80"]).name == LINKS["pcie3"]
     assert link_of(CARDS["a100"]).bandwidth == Band(200e9, 235e9)
     half, whole = (link_of(CARDS[name], "pcie4") for name in ("rtx-4060", "rtx-4090"))
@@ -142,9 +142,9 @@ def crossing(saved: float, ranks: int) -> float:
 
 def test_cards_pay_from_where_their_sums_take_what_they_save(file, known):
     link = a_link(5e-6)
-    found = of_parameters(file, link, 2, 4)
-    assert found[2].size == pytest.approx(crossing(1 / 2, 2)) == pytest.approx(200_000, rel=0.1)
-    assert found[4].size == pytest.approx(crossing(3 / 4, 4)) == pytest.approx(400_000, rel=0.1)
+    strong = of_parameters(file, link, 2, 4)
+    assert strong[2].size == pytest.approx(crossing(1 / 2, 2)) == pytest.approx(200_000, rel=0.1)
+    assert strong[4].size == pytest.approx(crossing(3 / 4, 4)) == pytest.approx(400_000, rel=0.1)
     weak = of_parameters(file, link, 2, scaling="weak")
     assert 44_710 < weak[2].size < 176_806  # 100,000 parameters, between two sizes
     assert of_parameters(file, a_link(1.0), 2)[2].kind == "never"
@@ -152,25 +152,25 @@ def test_cards_pay_from_where_their_sums_take_what_they_save(file, known):
 
 
 def test_the_batch_that_pays_is_found_for_the_largest_network(file, known):
-    found = known_prospect(file, a_link(5e-3), 2)
-    (batch,) = [one for one in found.paying if not one.batch]
+    predicted = known_prospect(file, a_link(5e-3), 2)
+    (batch,) = [paying for paying in predicted.paying if not paying.batch]
     params = max(synthetic.MODELS[model][0] for model in DISC_MODELS)
     assert batch.crossover.size == pytest.approx(2 * 1e-2 / (1e-12 * params), rel=0.1)
     assert any(
         f"2 cards train {batch.networks} faster than 1 card from batch" in sentence
         and sentence.endswith(f"{NOT_MEASURED}.")
-        for sentence in plan_sentences(found)
+        for sentence in plan_sentences(predicted)
     )
 
 
 def test_figures_of_a_network_belong_together(file, known):
-    found = known_prospect(file, a_link(5e-6), 4)
-    for one in found.networks:
-        alone, share = one.one.seconds, one.one.seconds / 4
-        assert one.many.seconds == pytest.approx(share + 10 * 6 * 5e-6)
-        assert one.speed_up.seconds == pytest.approx(alone / one.many.seconds)
-        assert one.efficiency == pytest.approx(one.speed_up.seconds / 4)
-        assert one.exposed == pytest.approx(1 - share / one.many.seconds)
+    predicted = known_prospect(file, a_link(5e-6), 4)
+    for network in predicted.networks:
+        alone, share = network.alone.seconds, network.alone.seconds / 4
+        assert network.many.seconds == pytest.approx(share + 10 * 6 * 5e-6)
+        assert network.speed_up.seconds == pytest.approx(alone / network.many.seconds)
+        assert network.efficiency == pytest.approx(network.speed_up.seconds / 4)
+        assert network.exposed == pytest.approx(1 - share / network.many.seconds)
     few = known_prospect(file, a_link(5e-6), 101)
     assert not few.networks and "a batch of 100 has no row for each of 101 cards" in few.problems
 
@@ -182,8 +182,8 @@ def test_a_network_of_ones_own_is_counted_by_its_description(file, known, monkey
         given.setdefault(model, set()).add(network)
 
     monkeypatch.setattr(analysis, "cost_of", counted)
-    own = dataclasses.replace(file, networks={"disc-3": "{}"})
-    known_prospect(own, a_link(5e-6), 2)
+    described = dataclasses.replace(file, networks={"disc-3": "{}"})
+    known_prospect(described, a_link(5e-6), 2)
     assert given["disc-3"] == {"{}"} and given["disc-4"] == {""}
 
 
@@ -194,15 +194,16 @@ def test_two_k80_lose_on_a_network_of_mnist(read, fitted, monkeypatch):
     file = read(synthetic.document(entries, gpu=None))
     wanted = Wanted((), (Way("eager", "resident", PYTORCH),))
     two = Plan(CARDS["k80"], link_of(CARDS["k80"]), (2,))
-    (one,) = prospect(file, fitted, wanted, two).networks
-    assert one.speed_up.high < 1 and one.many.seconds > one.one.seconds
+    (network,) = prospect(file, fitted, wanted, two).networks
+    assert network.speed_up.high < 1 and network.many.seconds > network.alone.seconds
 
 
 def test_published_trainings_are_whole():
-    found = load_scaling()
-    assert len(found) == 17 and all(list(one.rates) == [1, 2, 4, 8] for one in found)
-    assert {one.link for one in found} <= LINKS.keys()
-    assert {one.card for one in found} <= CARDS.keys()
+    trainings = load_scaling()
+    assert len(trainings) == 17
+    assert all(list(training.rates) == [1, 2, 4, 8] for training in trainings)
+    assert {training.link for training in trainings} <= LINKS.keys()
+    assert {training.card for training in trainings} <= CARDS.keys()
     vgg = sum(
         9 * a * b + b
         for a, b in [
@@ -211,8 +212,8 @@ def test_published_trainings_are_whole():
         ]
     )
     vgg += sum((a + 1) * b for a, b in [(25_088, 4096), (4096, 4096), (4096, 1000)])
-    assert {one.params for one in found if one.network == "vgg16"} == {vgg}
-    assert {one.params for one in found if one.network == "resnet-50"} == {25_557_032}
+    assert {each.params for each in trainings if each.network == "vgg16"} == {vgg}
+    assert {each.params for each in trainings if each.network == "resnet-50"} == {25_557_032}
 
 
 def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
@@ -221,5 +222,5 @@ def test_what_is_lost_is_what_the_model_does_not_explain(monkeypatch):
     slow = Scaling("b", 1000, 10, "k80", "n", "pcie3", "x", {1: 10.0, 2: 10.0})
     assert lost(perfect, 2) == pytest.approx(0.0, abs=1e-6)
     assert lost(slow, 2) == pytest.approx(np.log(2), abs=1e-6)
-    found = loss_of([perfect, slow])
-    assert found.count == 2 and found.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)
+    loss = loss_of([perfect, slow])
+    assert loss.count == 2 and loss.spread == pytest.approx(np.log(2) / 2**0.5, abs=1e-6)

@@ -61,8 +61,8 @@ POINTS = (
 )
 # What is left out of a fit with a time: those of which it holds.
 LEFT = {
-    "the card": lambda one, other: other.card == one.card,
-    "the network": lambda one, other: other.network == one.network and is_network(one),
+    "the card": lambda step, other: other.card == step.card,
+    "the network": lambda step, other: other.network == step.network and is_network(step),
     "both the card and the network": shares_card_or_network,
 }
 TABLE = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -111,21 +111,21 @@ def covered(inside: int, count: int, share: str = "") -> str:
 
 
 def without() -> str:
-    found = fitted().observations
+    steps = fitted().observations
     lines = []
-    for said, shares in LEFT.items():
-        off = np.abs(left_out(found, shares))
-        worst = found[int(off.argmax())]
+    for what, shares in LEFT.items():
+        off = np.abs(left_out(steps, shares))
+        worst = steps[int(off.argmax())]
         far = factors(float(np.median(off)), float(off.max()))
-        lines.append((said, str(len(off)), *far, f"{worst.network} on {worst.card}"))
-    networks, cards = ({getattr(one, name) for one in found} for name in ("network", "card"))
+        lines.append((what, str(len(off)), *far, f"{worst.network} on {worst.card}"))
+    networks, cards = ({getattr(step, name) for step in steps} for name in ("network", "card"))
     return table(
         "Predictions of what was not in the fit",
         "left out of the fit | times: | off by a factor of median: | off by a factor of worst: | "
         "the worst",
         lines,
         [
-            f"Fitted to {len(found)} published times of {len(networks)} networks on {len(cards)} "
+            f"Fitted to {len(steps)} published times of {len(networks)} networks on {len(cards)} "
             "cards."
         ],
     )
@@ -133,16 +133,16 @@ def without() -> str:
 
 def networks() -> str:
     """Of each network the errors of all its times, with it and the card left out."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for one, residual in zip(fitted().observations, fitted().residuals, strict=True):
-        found[one.network].append(float(residual))
-    offs = {name: (min(own), max(own), max(map(abs, own))) for name, own in found.items()}
+    residuals: dict[str, list[float]] = defaultdict(list)
+    for step, residual in zip(fitted().observations, fitted().residuals, strict=True):
+        residuals[step.network].append(float(residual))
+    offs = {name: (min(logs), max(logs), max(map(abs, logs))) for name, logs in residuals.items()}
     return table(
         "Networks, each predicted without it and without the card",
         "network | times: | predicted over observed fastest: | predicted over observed slowest: | "
         "off by at most:",
         (
-            (name, str(len(found[name])), *factors(*offs[name]))
+            (name, str(len(residuals[name])), *factors(*offs[name]))
             for name in sorted(offs, key=lambda name: offs[name][2])
         ),
     )
@@ -151,31 +151,31 @@ def networks() -> str:
 def cards() -> str:
     """Of each card and precision the errors of all its times, with it and the network left out, and
     whether they lie in the band that the other cards give."""
-    found = list(
+    steps = list(
         zip(fitted().observations, fitted().residuals.tolist(), fitted().shares, strict=True)
     )
     without = {
-        card: errors_of(*zip(*(each for each in found if each[0].card != card), strict=True))
-        for card in dict.fromkeys(one.card for one, *_ in found)
+        card: errors_of(*zip(*(each for each in steps if each[0].card != card), strict=True))
+        for card in dict.fromkeys(step.card for step, *_ in steps)
     }
     sorts: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
-    for one, off, share in found:
-        sort = one.precision if is_network(one) else f"{one.network} in {one.precision}"
-        shares = (*share.tolist(), float(is_network(one)))
-        halves = (errors.half_width(*shares) for errors in (without[one.card], fitted().errors))
-        sorts.setdefault(sort, {}).setdefault(one.card, []).append((off, *halves))
+    for step, off, share in steps:
+        sort = step.precision if is_network(step) else f"{step.network} in {step.precision}"
+        shares = (*share.tolist(), float(is_network(step)))
+        halves = (errors.half_width(*shares) for errors in (without[step.card], fitted().errors))
+        sorts.setdefault(sort, {}).setdefault(step.card, []).append((off, *halves))
     lines, notes = [], []
     single = (f"{kind} in {precision}" for kind in (PRODUCTS, KERNELS) for precision in CEILINGS)
     for sort in (sort for sort in (*CEILINGS, *single) if sort in sorts):
         kept = times = 0
-        for card, own in sorts[sort].items():
-            inside = sum(abs(off) <= width for off, width, _ in own)
-            kept += inside == len(own)
+        for card, residuals in sorts[sort].items():
+            inside = sum(abs(off) <= width for off, width, _ in residuals)
+            kept += inside == len(residuals)
             times += inside
-            offs, widths, _ = zip(*own, strict=True)
+            offs, widths, _ = zip(*residuals, strict=True)
             far = factors(min(offs), max(offs), max(widths))
-            lines.append((sort, card, str(len(own)), *far, f"{inside} of {len(own)}"))
-        every = [each for own in sorts[sort].values() for each in own]
+            lines.append((sort, card, str(len(residuals)), *far, f"{inside} of {len(residuals)}"))
+        every = [each for residuals in sorts[sort].values() for each in residuals]
         offs, _, halves = zip(*every, strict=True)
         least, most, mean = factors(min(halves), max(halves), float(np.mean(offs)))
         notes.append(
@@ -195,16 +195,16 @@ def cards() -> str:
 
 def errors() -> str:
     """What varies of a card's work, independently of each other."""
-    own = fitted().errors
+    estimates = fitted().errors
     named = (
-        ("all that a network computes", own.whole),
-        ("arithmetic", own.arithmetic),
-        ("traffic of memory", own.memory),
+        ("all that a network computes", estimates.whole),
+        ("arithmetic", estimates.arithmetic),
+        ("traffic of memory", estimates.memory),
     )
     return table(
         "Errors of a network or card more, each drawn by itself",
         "of | spread: | 90 % within: | networks or cards:",
-        ((name, *factors(one.spread, one.half_width), str(one.count)) for name, one in named),
+        ((name, *factors(each.spread, each.half_width), str(each.count)) for name, each in named),
     )
 
 
@@ -212,12 +212,12 @@ def floors() -> str:
     """What each source says of small products, beside what the others foretell."""
     sources = overheads("product_inner")
     lines = []
-    for one in sources:
-        inner = several([other for other in sources if other is not one])
+    for source in sources:
+        inner = several([other for other in sources if other is not source])
         width = math.exp(inner.half_width)
         times = Times(inner.middle / width, inner.middle, inner.middle * width)
-        took = [units.seconds(one.low_seconds, 2), *beside(times, one.low_seconds)[1:]]
-        lines.append((one.note.split(":")[0], *took))
+        took = [units.seconds(source.low_seconds, 2), *beside(times, source.low_seconds)[1:]]
+        lines.append((source.note.split(":")[0], *took))
     kept = sum(line[-1] == "yes" for line in lines)
     return table(
         "Small products on cards, each predicted from the others",
@@ -231,14 +231,15 @@ def floors() -> str:
 def parameters() -> str:
     """What the parameters were expected to be, and what the fit found."""
     lines = []
-    for one, value in zip(PARAMETERS, fitted().parameters.tolist(), strict=True):
-        numbers = (one.expected - one.spread, one.expected, one.expected + one.spread, value)
-        plain = [number if one.is_exponent else math.exp(number) for number in numbers]
-        shown = units.seconds if one.name == "operation" else units.significant
+    for parameter, value in zip(PARAMETERS, fitted().parameters.tolist(), strict=True):
+        expected, spread = parameter.expected, parameter.spread
+        numbers = (expected - spread, expected, expected + spread, value)
+        plain = [number if parameter.is_exponent else math.exp(number) for number in numbers]
+        shown = units.seconds if parameter.name == "operation" else units.significant
         texts = [shown(number, 2) for number in plain]
-        if abs(value - one.expected) < 1e-3:  # hardly anything that was observed depends on it
+        if abs(value - expected) < 1e-3:  # hardly anything that was observed depends on it
             texts[-1] = "–"
-        lines.append((one.name, *texts, one.meaning))
+        lines.append((parameter.name, *texts, parameter.meaning))
     return table(
         "Parameters of the prediction",
         "parameter | expected from: | expected value: | expected to: | fitted: | meaning",
@@ -249,10 +250,10 @@ def parameters() -> str:
 def points() -> str:
     """The published comparisons of a CPU with a known card, as the eager loop of a framework,
     predicted without their network and card."""
-    lines = []
+    lines, steps = [], fitted().observations
     for label, network, batch, card, took in POINTS:
         cost = find_cost(network, batch)
-        kept = [one for one in fitted().observations if network != one.network and card != one.card]
+        kept = [step for step in steps if network != step.network and card != step.card]
         without = replace(fitted(), parameters=parameters_of(kept))
         times = predict_times(without, cost, load_cards()[card], WAYS[1], 1.0)
         lines.append((label, network, str(batch), card, *beside(times, took)))
@@ -269,32 +270,33 @@ def points() -> str:
 def scaling() -> str:
     """How many times as fast as one GPU each published training was on several, beside what is
     predicted where all of its network and all of its machine are left out of the loss."""
-    found = load_scaling()
+    trainings = load_scaling()
     lines, off = [], defaultdict(list)
     kept = 0
-    for one in found:
+    for training in trainings:
         error = loss_of(
             other
-            for other in found
-            if other.network != one.network and other.machine != one.machine
+            for other in trainings
+            if other.network != training.network and other.machine != training.machine
         )
         told, inside = list[str](), 0
-        for gpus in one.several:
-            rate = one.rates[gpus] / one.rates[1]
-            own = ends_of(gpus * one.seconds(1) / (modelled(one, gpus) * slower(error)))
-            inside += own.low <= rate <= own.high
-            off[one.summed_by].append(abs(math.log(own.seconds / rate)))
-            told += [units.significant(rate), units.significant(own.seconds)]
+        for gpus in training.several:
+            rate = training.rates[gpus] / training.rates[1]
+            times = ends_of(gpus * training.seconds(1) / (modelled(training, gpus) * slower(error)))
+            inside += times.low <= rate <= times.high
+            off[training.summed_by].append(abs(math.log(times.seconds / rate)))
+            told += [units.significant(rate), units.significant(times.seconds)]
         kept += inside
-        named = (one.network, units.count(one.batch), one.card, one.summed_by, one.link)
-        lines.append((*named, *told, f"{inside} of {len(one.several)}"))
+        named = (training.network, units.count(training.batch), training.card)
+        over = (training.summed_by, training.link)
+        lines.append((*named, *over, *told, f"{inside} of {len(training.several)}"))
 
     def far(logs: Sequence[float]) -> str:
         median, worst = factors(float(np.median(logs)), max(logs))
         return f"{median} (median) and {worst} (worst)"
 
-    every = [log for own in off.values() for log in own]
-    gpus = (f"{count} GPUs published: | {count} GPUs predicted:" for count in found[0].several)
+    every = [log for times in off.values() for log in times]
+    gpus = (f"{count} GPUs published: | {count} GPUs predicted:" for count in trainings[0].several)
     return table(
         "Published trainings on several GPUs: times as fast as one",
         f"network | batch: | card | summed by | over | {' | '.join(gpus)} | in the band:",
@@ -312,12 +314,12 @@ def scaling() -> str:
 def crossovers(way: Way) -> dict[str, tuple[float, float, float]]:
     """The likeliest, earliest and latest crossover of each card of CARDS with the CPU of FILE."""
     wanted = Wanted(tuple(load_cards()[name] for name in CARDS), (way,), batch="100")
-    found = {}
+    sizes = {}
     for verdict in verdicts(outlooks(loading.load_file(FILE), fitted(), wanted)):
         assert verdict.comparison and verdict.comparison.crossover.size
-        own = verdict.comparison.crossover
-        found[verdict.card.id] = (own.size, *ends(own))
-    return found
+        crossover = verdict.comparison.crossover
+        sizes[verdict.card.id] = (crossover.size, *ends(crossover))
+    return sizes
 
 
 def widths() -> str:
@@ -343,12 +345,12 @@ def widths() -> str:
 def before(paths: Sequence[str]) -> str:
     """What published times alone would have predicted of the GPU's rows of these files."""
     lines = []
-    for one in observations(loading.load_files(list(map(Path, paths)))[0]):
-        if one.kind == "measured":
-            cost = find_cost(one.network, one.batch, one.precision)
-            times = predict_times(fitted(), cost, load_cards()[one.card], one.way, one.steps)
-            named = (one.network, units.count(one.batch), one.precision, one.card)
-            lines.append((*named, *beside(times, one.seconds, one.steps), one.label))
+    for step in observations(loading.load_files(list(map(Path, paths)))[0]):
+        if step.kind == "measured":
+            cost = find_cost(step.network, step.batch, step.precision)
+            times = predict_times(fitted(), cost, load_cards()[step.card], step.way, step.steps)
+            named = (step.network, units.count(step.batch), step.precision, step.card)
+            lines.append((*named, *beside(times, step.seconds, step.steps), step.label))
     inside = sum(line[-2] == "yes" for line in lines)
     return table(
         "Predicted before, measured now: training steps",
@@ -381,11 +383,11 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 def written(text: str) -> str:
     """`text` with its tables as they should be."""
-    return TABLE.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
+    return TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
 
 
 def test_every_table_is_in_a_document_as_the_check_writes_it():
-    assert {found[2] for _, text in pages() for found in TABLE.finditer(text)} == set(TABLES)
+    assert {match[2] for _, text in pages() for match in TABLE.finditer(text)} == set(TABLES)
     for _, text in pages():
         assert text == written(text), "python -m plots.tests.test_prediction_docs"
 

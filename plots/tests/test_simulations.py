@@ -65,19 +65,19 @@ def at_most(share: float, count: int) -> float:
 )
 def test_intervals_cover_what_lies_between_instances(design, deviation):
     count = 500
-    found = coverage(Files(design, between_instances(deviation, design), deviation), count)
-    assert at_least(WANTED, count) <= found.crossover
+    covered = coverage(Files(design, between_instances(deviation, design), deviation), count)
+    assert at_least(WANTED, count) <= covered.crossover
     # The most that is wanted cannot be told from always by so few files. An interval whose size is
     # off by a factor of 1.5 is: it is as wide as four standard errors of a speedup, and a half.
     if design.repetitions == 1:
         spread = np.hypot(standard_error(design.instances), deviation / design.instances**0.5)
-        assert np.log(found.width) < 1.5 * 4 * 2**0.5 * spread / 0.8
+        assert np.log(covered.width) < 1.5 * 4 * 2**0.5 * spread / 0.8
 
 
 @pytest.mark.parametrize("design", [Design(9, 1), Design(3, 3)], ids=str)
 def test_intervals_cover_bursts_in_turn(design):
-    found = coverage(Files(design, bursts((0, 1), design)), 500)
-    assert at_least(WANTED, 500) <= found.crossover
+    covered = coverage(Files(design, bursts((0, 1), design)), 500)
+    assert at_least(WANTED, 500) <= covered.crossover
 
 
 def test_slow_repetitions_do_not_hide_what_lies_between_instances():
@@ -89,22 +89,22 @@ def test_slow_repetitions_do_not_hide_what_lies_between_instances():
 
 def test_what_lies_between_instances_is_found_whatever_repetitions_are_slow():
     generator, design = np.random.default_rng(7), Design(3, 3)
-    found, doubled = [], []
+    spreads, doubled = [], []
     for _ in range(200):
         noises = between_instances(0.05, design), slow_repetitions(0.05, design)
         calm, slow = (noise(generator, 0) + within(generator, (11, 9)) for noise in noises)
-        found.append([design.spread(rows, 0.0) for rows in (calm, slow)])
+        spreads.append([design.spread(rows, 0.0) for rows in (calm, slow)])
         calm[:, 0] += np.log(2)  # one in nine
         doubled.append(design.spread(calm, 0.0))
-    calm, slow = np.median(found, axis=0)
+    calm, slow = np.median(spreads, axis=0)
     assert calm == pytest.approx(0.05, rel=0.1) and slow == pytest.approx(0.05, rel=0.1)
-    assert np.mean(found == 0) < 0.01 and np.median(doubled) > 0.95 * calm
+    assert np.mean(np.array(spreads) == 0) < 0.01 and np.median(doubled) > 0.95 * calm
 
 
 def test_an_interval_that_knows_nothing_of_instances_is_found_to_be_too_narrow():
     count, design = 200, Design(1, 9)
-    found = coverage(Files(design, between_instances(0.03, design)), count)
-    assert found.crossover < at_least(WANTED, count)
+    covered = coverage(Files(design, between_instances(0.03, design)), count)
+    assert covered.crossover < at_least(WANTED, count)
     assert ratios_covered(design, 0.03, count, known=False) < at_least(WANTED, count)
 
 
@@ -139,12 +139,12 @@ def test_a_winner_at_each_size_by_itself_is_found_to_be_too_much(monkeypatch):
 )
 def test_intervals_with_the_best_of_several_thread_counts_cover(threads, repetitions, counts):
     count = 60
-    found = coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), count)
-    assert at_least(WANTED, count) <= min(found.crossover, found.speed_up)
+    covered = coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), count)
+    assert at_least(WANTED, count) <= min(covered.crossover, covered.speed_up)
     # In standard errors of a median; the smallest of 8 medians is off by 1.1 of them, and the
     # crossover, whose slope is 0.8, by 1.2.
     error = standard_error(repetitions)
-    assert abs(found.speed_up_bias) < 0.75 * error and abs(found.bias) < 0.95 * error
+    assert abs(covered.speed_up_bias) < 0.75 * error and abs(covered.bias) < 0.95 * error
 
 
 @pytest.mark.parametrize(
@@ -177,22 +177,22 @@ FIVE, NINE = ((Design(repetitions, 1),) * 2 for repetitions in (5, 9))
     ids=["5", "two modes", "instances", "one instance"],
 )
 def test_equal_files_are_seldom_called_different(file, runs):
-    found = called(file, runs, 25)
-    assert max(found.any, found.failed) <= at_most(FALSE_ALARMS, 25)
+    shares = called(file, runs, 25)
+    assert max(shares.any, shares.failed) <= at_most(FALSE_ALARMS, 25)
 
 
 def test_one_slow_row_of_many_is_found(file):
-    found = called(file, Runs(NINE, slow_row=1.3), 25)
-    assert found.failed >= found.named >= at_least(POWER, 25)
+    shares = called(file, Runs(NINE, slow_row=1.3), 25)
+    assert shares.failed >= shares.named >= at_least(POWER, 25)
 
 
 def test_pairs_find_a_slowdown_of_5_percent():
-    (found, _), (none, _) = (decided_by_pairs(effect, 0.03, 400) for effect in (1.05, 1.0))
-    assert found >= at_least(POWER, 400)
-    assert none <= at_most(0.05 / 32, 400)
+    (power, _), (false_alarms, _) = (decided_by_pairs(effect, 0.03, 400) for effect in (1.05, 1.0))
+    assert power >= at_least(POWER, 400)
+    assert false_alarms <= at_most(0.05 / 32, 400)
 
 
 def test_the_interval_decides_at_the_border(file):
     """All rows are slower by just what is allowed; the points of half of them are above it."""
-    found = called(file, Runs(NINE, drift=1.05), 25, limit=0.05)
-    assert found.failed <= at_most(FALSE_ALARMS, 25)
+    shares = called(file, Runs(NINE, drift=1.05), 25, limit=0.05)
+    assert shares.failed <= at_most(FALSE_ALARMS, 25)

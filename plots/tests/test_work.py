@@ -35,11 +35,11 @@ def entries(threads: tuple[int, ...] = (1, 2), **gpu_fields: Any) -> list[dict[s
             synthetic.gpu_configuration(model),
         )
     ]
-    found = epochs(
+    rows = epochs(
         configurations,
         lambda configuration, params: 1e-6 * params if configuration["device"] == "cpu" else 1e-2,
     )
-    for entry in found:
+    for entry in rows:
         entry |= {"label": "sgd lr=0.1", "workload": FINGERPRINT}
         configuration = entry["configuration"]
         mine = (configuration["device"], configuration["model"]) == ("cuda", OTHER)
@@ -48,7 +48,7 @@ def entries(threads: tuple[int, ...] = (1, 2), **gpu_fields: Any) -> list[dict[s
                 del entry[key]
             elif mine:
                 entry[key] = value
-    return found
+    return rows
 
 
 @pytest.fixture
@@ -69,20 +69,20 @@ DIFFERENCES = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "said"), DIFFERENCES)
-def test_other_work_is_no_point_of_a_curve(load, fields, said):
+@pytest.mark.parametrize(("fields", "reason"), DIFFERENCES)
+def test_other_work_is_no_point_of_a_curve(load, fields, reason):
     file = load(entries(**fields))
-    found = comparisons(file)
-    assert len(found) == 3  # one thread, two, and the best of them
-    for one in found:
-        assert OTHER_SIZE not in one.gpu.sizes and OTHER_SIZE not in one.cpu.sizes
-        assert len(one.gpu.sizes) == len(DISC_MODELS) - 1
-        assert one.crossover.size == pytest.approx(1e4, rel=0.05)
-    models = [one.model for one in speed_ups(file)]
+    compared = comparisons(file)
+    assert len(compared) == 3  # one thread, two, and the best of them
+    for pair in compared:
+        assert OTHER_SIZE not in pair.gpu.sizes and OTHER_SIZE not in pair.cpu.sizes
+        assert len(pair.gpu.sizes) == len(DISC_MODELS) - 1
+        assert pair.crossover.size == pytest.approx(1e4, rel=0.05)
+    models = [pair.model for pair in speed_ups(file)]
     assert models == [model for model in DISC_MODELS if model != OTHER]
-    for table in (crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])):
+    for table in (crossover_table([(file, compared)]), speed_up_table([(file, speed_ups(file))])):
         text = " ".join(render([table], "text").split())
-        assert "2 rows of the CPU and 1 row of the GPU are not compared" in text and said in text
+        assert "2 rows of the CPU and 1 row of the GPU are not compared" in text and reason in text
 
 
 @pytest.mark.parametrize("fields", [{}, OLD, {"label": None}, {"rows": 500}])
@@ -90,7 +90,7 @@ def test_the_same_work_is_compared(load, fields):
     """The fingerprint decides where both have one; what a file does not say is no difference."""
     file = load(entries(**fields))
     assert other_work(file) == ""
-    assert all(OTHER_SIZE in one.gpu.sizes for one in comparisons(file))
+    assert all(OTHER_SIZE in pair.gpu.sizes for pair in comparisons(file))
 
 
 def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):
@@ -100,9 +100,9 @@ def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):
             entry["rows"] = 100
             entry["real_time"] /= 10
     file = load(content)
-    found = comparisons(file)
-    assert [one.cpu.label for one in found] == ["CPU, 1 thread", "CPU, best of 1 thread"]
-    assert all(one.crossover.size == pytest.approx(1e4, rel=0.05) for one in found)
+    compared = comparisons(file)
+    assert [pair.cpu.label for pair in compared] == ["CPU, 1 thread", "CPU, best of 1 thread"]
+    assert all(pair.crossover.size == pytest.approx(1e4, rel=0.05) for pair in compared)
     assert "11 rows of the CPU and 11 rows of the GPU are not compared" in other_work(file)
 
 
@@ -132,15 +132,15 @@ def test_no_pair_anywhere_is_of_other_work(other):
     assert "nothing to compare" in glance(other, comparisons(other)).sentence
     lines = best_table(epoch_rows(other)).records()
     assert all(line["speed_up"] is None for line in lines)
-    assert [one["network"] for one in lines[:2]] == ["disc-2, rows 1000", "disc-2, rows 500"]
+    assert [line["network"] for line in lines[:2]] == ["disc-2, rows 1000", "disc-2, rows 500"]
 
 
 def test_compare_sees_another_optimizer(load):
     first = load(entries(**OLD), "first.json")
     second = load(entries(**{**OLD, "label": "adamw lr=0.001"}), "second.json")
-    found = compare(first, second)
-    (unmatched,) = found.unmatched
-    assert unmatched.row.model == OTHER and found.misnamed == 1
+    compared = compare(first, second)
+    (unmatched,) = compared.unmatched
+    assert unmatched.row.model == OTHER and compared.misnamed == 1
     assert unmatched.reason == ("not the same work: optimizer sgd lr=0.1 and adamw lr=0.001")
 
 

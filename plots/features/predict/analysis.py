@@ -73,21 +73,21 @@ class Outlook:
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
     """The seconds of `steps` steps of `cost`, or the reason why they are not known, a phrase."""
-    found = predict_draws(fit, cost, card, way, steps)
-    return found if isinstance(found, str) else ends(found)
+    draws = predict_draws(fit, cost, card, way, steps)
+    return draws if isinstance(draws, str) else ends(draws)
 
 
 def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
-    """The same in each draw; with the same draws for all networks, cards and numbers of rows."""
+    """The same in each draw. All networks, cards and numbers of rows have the same draws."""
     if way.execution == AUTO:
         return _auto_draws(fit, cost, card, way, steps)
     if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
         return TOO_LARGE
     cost = with_updates(cost)
-    found = our_demand(cost, card, way, steps)
-    if isinstance(found, str):
-        return found
-    asked, beside = found
+    needs = our_demand(cost, card, way, steps)
+    if isinstance(needs, str):
+        return needs
+    asked, beside = needs
     if fit.measured and way.loop == OURS:  # whose band is that of whole times, launches and all
         total = steps * float(np.exp(Stack([asked]).log_seconds(fit.parameters)[0]))
         return total * within_factor(fit.band[0])
@@ -102,8 +102,8 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
 
 
 def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
-    """Of a graph of the epoch, or of one kernel where that is the faster; with the band of measured
-    rows where these take over."""
+    """The draws of a graph of the epoch, or of one kernel where that is faster. Where measured rows
+    take over, the band is theirs."""
     graph = predict_draws(fit, cost, card, replace(way, execution="graph-epoch"), steps)
     share = persistent_share(cost)
     if isinstance(graph, str) or share >= 1:
@@ -113,23 +113,23 @@ def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.
 
 
 def with_updates(cost: Cost) -> Cost:
-    """`cost` with a step's share of the updates where its first step has none, because there is one
-    for several batches only; `bench --cost` counts an epoch's launches as they are."""
+    """`cost` with a step's share of the updates. Its first step has none where several batches
+    share an update. `bench --cost` counts an epoch's launches as they are."""
     if cost.accumulate == 1 or not cost.operations:
         return cost
-    first = sum(one.bytes * one.count for one in cost.operations)
+    first = sum(operation.bytes * operation.count for operation in cost.operations)
     rest = max(cost.fields["epoch"]["bytes"] / cost.fields["steps"] - first, 0.0)
     update = Operation("update", 0.0, rest, 0.0, ())
     return replace(cost, operations=(*cost.operations, update))
 
 
 def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> dict[str, float]:
-    """Where the middle of the prediction has a step of ours go: shares of its time by what they
-    are; none where that is not known."""
-    found = our_demand(cost, card, way, float(cost.fields["steps"]))
-    if isinstance(found, str):
+    """Where the time of a step of ours goes, by the middle of the prediction: shares of it; empty
+    where that is not known."""
+    needs = our_demand(cost, card, way, float(cost.fields["steps"]))
+    if isinstance(needs, str):
         return {}
-    asked, _ = found
+    asked, _ = needs
     launches, compute, memory = Stack([asked]).parts(fit.parameters)[0].tolist()
     total = launches + compute + memory + asked.host
     return {
@@ -161,19 +161,19 @@ class Wanted:
 
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     """What each card would do in each way, but for the card that `file` measured."""
-    own = card_of(file, load_cards())
-    measured = measured_rows(file, wanted)
+    measured_card = card_of(file, load_cards())
+    rows = measured_rows(file, wanted)
     return [
-        _outlook(file, measured, fit, card, way=way, wanted=wanted)
+        _outlook(file, rows, fit, card, way=way, wanted=wanted)
         for card in wanted.cards
-        if card != own
+        if card != measured_card
         for way in wanted.ways
     ]
 
 
 def measured_rows(file: File, wanted: Wanted) -> list[Row]:
-    """The CPU's rows, a network with each thread count; the sizes in between would add nothing to a
-    band."""
+    """The CPU's rows: each network with each thread count. Sizes in between would add nothing to
+    a band."""
     return [
         row
         for row in file.rows
@@ -187,10 +187,10 @@ def measured_rows(file: File, wanted: Wanted) -> list[Row]:
 
 def each_once(measured: Iterable[Row]) -> list[Row]:
     """Of rows that do the same but for their thread counts, the first."""
-    found: dict[Items, Row] = {}
+    rows: dict[Items, Row] = {}
     for row in measured:
-        found.setdefault(row.axes.what(row.configuration), row)
-    return list(found.values())
+        rows.setdefault(row.axes.what(row.configuration), row)
+    return list(rows.values())
 
 
 def _outlook(
@@ -210,11 +210,11 @@ def _outlook(
         card=card,
         way=way,
         crossovers=tuple(
-            Comparison(one.common, one.measure, one.best, one.gpu, banded_crossover(one))
-            for one in pairings(virtual, {family: SCALES[family] for family in wanted.families})
-            if len(np.intersect1d(one.best.sizes, one.gpu.sizes)) > 1
+            Comparison(pair.common, pair.measure, pair.best, pair.gpu, banded_crossover(pair))
+            for pair in pairings(virtual, {family: SCALES[family] for family in wanted.families})
+            if len(np.intersect1d(pair.best.sizes, pair.gpu.sizes)) > 1
         ),
-        networks=tuple(_banded_speed_up(one) for one in pairings(virtual, NETWORKS)),
+        networks=tuple(map(_banded_speed_up, pairings(virtual, NETWORKS))),
         problems={reason: tuple(names) for reason, names in problems.items()},
     )
 
@@ -236,8 +236,8 @@ def _banded_speed_up(pairing: Pairing) -> SpeedUp:
 def _predicted_row(
     file: File, row: Row, fit: Fit, card: Card, *, way: Way, wanted: Wanted
 ) -> Row | str:
-    """What a row of that GPU would be, with the ends of the band for samples; or the reason why
-    that is not known, a phrase."""
+    """What a row of that GPU would be, whose samples are the ends and the point of the band; or the
+    reason why that is not known, a phrase."""
     if not is_plain(row):
         return "only plain training is predicted: one wait an epoch, an update each batch"
     if way.counted["execution"] == "graph-epoch" and row.family != EPOCH:
@@ -261,8 +261,8 @@ def _predicted_row(
 
 
 def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> Cost | str:
-    """The cost of the network of `row` in that batch, of which a phrase says `what` it is; or why
-    it is not known, a phrase."""
+    """The cost of the network of `row` in that batch; or why it is not known, a phrase, which calls
+    it `what`."""
     network = file.networks.get(row.model, "")
     if row.family == FORWARD:
         cost = pass_cost_of(row.model, batch, precision, BENCH_PATH, network)
@@ -282,19 +282,20 @@ def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> C
 # Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names:
 # with SGD and with Adam.
 _BESIDE = Band(2.37e-4, 3.18e-4)
-# How many times the bytes of our update PyTorch's moves, which has a pass for each of its terms; by
-# how many arrays ours reads and writes (plots/core/mlp.py): of momentum 8 for 5, of Adam 19 for 7.
+# PyTorch's update moves so many times the bytes of ours, as it has a pass for each of its terms: by
+# how many arrays ours reads and writes (plots/core/mlp.py), of momentum 8 for 5, of Adam 19 for 7.
 _PASSES = {5: 8 / 5, 7: 19 / 7}
 
 
 def operations_of(cost: Cost) -> tuple[Operation, ...]:
     """What PyTorch would run of a step that `bench --cost` counted, where nobody counted it in
     PyTorch itself: the same but for its optimizer."""
-    moved = sum(one.bytes * one.count for one in cost.operations if one.kind == "update")
-    passes = _PASSES.get(round(moved / (4 * cost.params))) if cost.params else None
+    updates = [operation for operation in cost.operations if operation.kind == "update"]
+    moved = sum(update.bytes * update.count for update in updates)
+    passes = _PASSES.get(round(moved / (4 * cost.params)), 1.0) if cost.params else 1.0
     return tuple(
-        replace(one, bytes=one.bytes * passes) if passes and one.kind == "update" else one
-        for one in cost.operations
+        replace(each, bytes=each.bytes * passes) if each.kind == "update" else each
+        for each in cost.operations
     )
 
 
@@ -304,12 +305,12 @@ def step_draws(
     """The seconds of a step of these operations with data on the card, in each draw; or the reason
     why they are not known, a phrase.
 
-    An operation is one for each kind of call that a step makes. Its `kind` is "product" or
-    "convolution" with the shapes of their `products`, or "product" without shapes of a fused
+    There is an operation for each kind of call that a step makes. Its `kind` is "product" or
+    "convolution" with the shapes of their `products`, or "product" without shapes for a fused
     attention; "normalization", "softmax" and "loss", which reduce; "update" of an optimizer; any
-    other is traffic of memory alone. `launches` are what Python or the backward pass starts for it,
-    views included. What a step takes beside its operations (the gradients set to nothing, the start
-    of the backward pass, the optimizer's own Python) is added here, so it is not to be counted.
+    other moves memory alone. `launches` counts what Python or the backward pass starts for it,
+    views included. Do not count what a step takes beside its operations (the gradients set to
+    nothing, the start of the backward pass, the optimizer's own Python): it is added here.
     """
     asked = demand(operations, precision, card)
     if not isinstance(asked, Demand):

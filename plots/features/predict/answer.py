@@ -26,8 +26,8 @@ from plots.parallel import Map, in_process
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What a card would do: `outlooks` has each way, `chosen` is that of the headline, chosen as
-    among measured ones, with its comparison; both None where the file has no curve of epochs."""
+    """What a card would do: `outlooks` has each way; `chosen` is that of the headline, chosen as
+    among measured ones, with its `comparison`; both None where the file has no curve of epochs."""
 
     card: Card
     outlooks: tuple[Outlook, ...]
@@ -43,22 +43,23 @@ def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
     batch, which comes from the host: whoever asks waits for it.
     """
     cards: dict[str, list[Outlook]] = {}
-    for one in outlooks:
-        cards.setdefault(one.card.id, []).append(one)
-    found = []
-    for own in cards.values():
-        compared = [each for one in own for each in one.crossovers if each.family != MINIBATCH]
-        of_passes = [each.batch for each in compared if each.family == FORWARD]
-        batch = min(of_passes, key=int) if of_passes else own_batch(compared)
-        pairs = [
-            (one, each)
-            for one in own
-            for each in one.crossovers
-            if each.family != MINIBATCH and each.batch == batch
-        ]
-        chosen, comparison = min(pairs, key=_lateness, default=(None, None))
-        found.append(Verdict(own[0].card, tuple(own), chosen, comparison))
-    return found
+    for outlook in outlooks:
+        cards.setdefault(outlook.card.id, []).append(outlook)
+    return [_verdict(ways) for ways in cards.values()]
+
+
+def _verdict(outlooks: Sequence[Outlook]) -> Verdict:
+    pairs = [
+        (outlook, comparison)
+        for outlook in outlooks
+        for comparison in outlook.crossovers
+        if comparison.family != MINIBATCH
+    ]
+    of_passes = [comparison.batch for _, comparison in pairs if comparison.family == FORWARD]
+    batch = min(of_passes, key=int) if of_passes else own_batch([pair[1] for pair in pairs])
+    at_batch = [pair for pair in pairs if pair[1].batch == batch]
+    chosen, comparison = min(at_batch, key=_lateness, default=(None, None))
+    return Verdict(outlooks[0].card, tuple(outlooks), chosen, comparison)
 
 
 def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, float, float]:
@@ -70,26 +71,26 @@ def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, flo
 
 
 def sentence(verdict: Verdict) -> str:
-    """From which size the card would win, or of a file without a curve in which of its networks it
-    would be faster for sure."""
-    name, one = short_gpu(verdict.card.name), verdict.comparison
-    if one is None:
-        networks = [each for _, each in fastest_ways(verdict.outlooks)]
+    """From which size the card would win; of a file without a curve, in which of its networks it
+    would surely be faster."""
+    name, compared = short_gpu(verdict.card.name), verdict.comparison
+    if compared is None:
+        networks = [network for _, network in fastest_ways(verdict.outlooks)]
         return f"{name}: {_of_networks(networks)}; {NOT_MEASURED}."
     loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
-    passes = "a forward pass" if one.family == FORWARD else ""
-    batch = f"batch {one.batch or '?'}"
-    training = ", ".join(filter(None, [passes, loop, way(one), batch, unusual(one)]))
-    said = claim(one.crossover, f"would {one.gpu.quantity.win}")
-    return f"{name}: {said} ({training}); {NOT_MEASURED}."
+    passes = "a forward pass" if compared.family == FORWARD else ""
+    batch = f"batch {compared.batch or '?'}"
+    training = ", ".join(filter(None, [passes, loop, way(compared), batch, unusual(compared)]))
+    wins = claim(compared.crossover, f"would {compared.gpu.quantity.win}")
+    return f"{name}: {wins} ({training}); {NOT_MEASURED}."
 
 
-def _of_networks(found: Sequence[SpeedUp]) -> str:
+def _of_networks(networks: Sequence[SpeedUp]) -> str:
     """Of networks, or of the batch sizes of one: "2 of 3 networks would train 2.1 to 30 times as
     fast"."""
-    sure = [one for one in found if one.winner == "gpu"]
-    first, quantity, count = found[0], found[0].gpu.quantity, len(found)
-    is_one = len({one.model for one in found}) == 1
+    sure = [network for network in networks if network.winner == "gpu"]
+    first, quantity, count = networks[0], networks[0].gpu.quantity, len(networks)
+    is_one = len({network.model for network in networks}) == 1
     things = f"batch sizes of {first.model}" if is_one else "networks"
     which = f"{len(sure) or 'none'} of {count} {things}" if count > 1 else first.model
     if not sure:
@@ -102,34 +103,35 @@ def _of_networks(found: Sequence[SpeedUp]) -> str:
     return f"{which} would {does} {quantity.how} ({quantity.quotient()}: {_ratios(sure)})"
 
 
-def _ratios(found: Iterable[SpeedUp]) -> str:
+def _ratios(networks: Iterable[SpeedUp]) -> str:
     """From the least to the largest end of their bands; empty where none has one."""
-    ends = [end for one in found for end in (one.low, one.high) if end]
+    ends = [end for network in networks for end in (network.low, network.high) if end]
     texts = [units.significant(end, 2) for end in (min(ends), max(ends))] if ends else []
     return " to ".join(texts)
 
 
 def fastest_ways(outlooks: Sequence[Outlook]) -> list[tuple[Outlook, SpeedUp]]:
-    """Of each network the way that is predicted to be the fastest, in the order of the networks; of
-    forward passes, of those whose batch comes from the host."""
-    found: dict[tuple[tuple[str, str], ...], tuple[Outlook, SpeedUp]] = {}
+    """The fastest way of each network, as predicted, in the order of the networks; of forward
+    passes, the fastest of those whose batch comes from the host."""
+    fastest: dict[tuple[tuple[str, str], ...], tuple[Outlook, SpeedUp]] = {}
 
-    def rank(outlook: Outlook, one: SpeedUp) -> tuple[bool, float]:
-        return one.family != FORWARD or outlook.way.data != "resident", one.ratio
+    def rank(outlook: Outlook, network: SpeedUp) -> tuple[bool, float]:
+        return network.family != FORWARD or outlook.way.data != "resident", network.ratio
 
     for outlook in outlooks:
-        for one in outlook.networks:
-            key = tuple(one.common.items())
-            if key not in found or rank(outlook, one) > rank(*found[key]):
-                found[key] = (outlook, one)
-    return list(found.values())
+        for network in outlook.networks:
+            key = tuple(network.common.items())
+            if key not in fastest or rank(outlook, network) > rank(*fastest[key]):
+                fastest[key] = (outlook, network)
+    return list(fastest.values())
 
 
 def shown_ways(verdict: Verdict) -> list[tuple[Outlook, SpeedUp]]:
     """Each network in the way of the headline, or in the fastest where that does not have it."""
-    own = [(verdict.chosen, one) for one in verdict.chosen.networks] if verdict.chosen else []
-    has = [one.common for _, one in own]
-    return own + [pair for pair in fastest_ways(verdict.outlooks) if pair[1].common not in has]
+    chosen = verdict.chosen
+    pairs = [(chosen, network) for network in chosen.networks] if chosen else []
+    has = [network.common for _, network in pairs]
+    return pairs + [pair for pair in fastest_ways(verdict.outlooks) if pair[1].common not in has]
 
 
 def ends(crossover: Crossover) -> tuple[float, float]:
@@ -148,16 +150,16 @@ def ends(crossover: Crossover) -> tuple[float, float]:
 def groups_of(file: File, fit: Fit, wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
     """The verdicts on `file` of training, then of forward passes, of cards for which anything is
     predicted; and why there are no more, a phrase for each reason with its cards and networks."""
-    found, reasons = [], dict[tuple[str, tuple[str, ...]], dict[str, None]]()
-    for own in (wanted, wanted.of_passes):
-        if own is wanted or any(row.family == FORWARD for row in file.rows):
-            asked = outlooks(file, fit, own)
-            for one in asked:
-                for problem in one.problems.items():
-                    reasons.setdefault(problem, {})[one.card.id] = None
-            predicted = {one.card.id for one in asked if one.networks}
-            found.append(verdicts(one for one in asked if one.card.id in predicted))
-    return [own for own in found if own], [
+    groups, reasons = [], dict[tuple[str, tuple[str, ...]], dict[str, None]]()
+    has_passes = any(row.family == FORWARD for row in file.rows)
+    for asked in (wanted, wanted.of_passes) if has_passes else (wanted,):
+        ways = outlooks(file, fit, asked)
+        for outlook in ways:
+            for problem in outlook.problems.items():
+                reasons.setdefault(problem, {})[outlook.card.id] = None
+        predicted = {outlook.card.id for outlook in ways if outlook.networks}
+        groups.append(verdicts(outlook for outlook in ways if outlook.card.id in predicted))
+    return [group for group in groups if group], [
         f"no prediction on {', '.join(cards)} of {', '.join(networks)}: {reason}"
         for (reason, networks), cards in reasons.items()
     ]
@@ -179,10 +181,10 @@ class Predictions:
 def predictions(
     files: Sequence[File], older: Sequence[File] = (), apply: Map = in_process
 ) -> Predictions:
-    """What the default cards would do on the machine of each of `files`; the GPU's rows of these
-    and of `older` files are in the fit. Raises OSError where reference figures cannot be read."""
+    """What the default cards would do on the machine of each of `files`. The fit has the GPU's rows
+    of these and of `older` files. Raises OSError where reference figures cannot be read."""
     fitted, cards = fit(observations([*files, *older])), load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-    found = apply(partial(groups_of, fit=fitted, wanted=wanted), files)
-    groups = {file.path: own for file, (own, _) in zip(files, found, strict=True)}
+    answers = apply(partial(groups_of, fit=fitted, wanted=wanted), files)
+    groups = {file.path: group for file, (group, _) in zip(files, answers, strict=True)}
     return Predictions(fitted, groups)

@@ -32,16 +32,14 @@ _NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9
 
 def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
     """Adds --gpu, the cards to predict; without a default none is."""
-    said = "four that span the market"
-    if default is None:
-        said += ", where the file has no GPU"
+    which = "" if default is not None else ", where the file has no GPU"
     parser.add_argument(
         "--gpu",
         metavar="CARD,...",
         default=default,
         help="cards to predict, as predict --gpus lists them (4090 is enough), or one by its data "
         "sheet: f32 TFLOP/s without tensor cores, and GB/s of memory, as in "
-        f"tflops:82.6,bandwidth:1008 (default: {said})",
+        f"tflops:82.6,bandwidth:1008 (default: four that span the market{which})",
     )
 
 
@@ -52,22 +50,19 @@ def chosen_cards(names: str) -> tuple[Card, ...]:
     cards = load_cards()
     if not names:
         return tuple(cards[name] for name in DEFAULT_CARDS)
-    found = {}
-    for one in _asked(names):
-        card = _sheet(one) if ":" in one else _named(one, cards)
-        found[card.id] = card
-    return tuple(found.values())
+    chosen = (_sheet(name) if ":" in name else _named(name, cards) for name in _asked(names))
+    return tuple({card.id: card for card in chosen}.values())
 
 
 def _asked(names: str) -> Iterator[str]:
-    """Each card of the list; what a data sheet says is one, with its own commas."""
+    """Each card of the list. A data sheet is one card, although it has commas itself."""
     sheet: list[str] = []
     for part in (name.strip() for name in names.split(",")):
         if not part:
             raise CostError(f"--gpu={printable(names, 40)}: there is an empty name; leave it out")
         key = part.partition(":")[0]
-        # A key that was said already begins another card.
-        if sheet and (":" not in part or any(one.startswith(f"{key}:") for one in sheet)):
+        # A key that comes again begins another card.
+        if sheet and (":" not in part or any(figure.startswith(f"{key}:") for figure in sheet)):
             yield ",".join(sheet)
             sheet = []
         if ":" in part:
@@ -85,17 +80,17 @@ def _named(asked: str, cards: dict[str, Card]) -> Card:
     exact = [card for card in cards.values() if plain in (_plain(card.id), _plain(card.name))]
     has_number = any(char.isdigit() for char in plain)  # "Orin" alone names several
     ending = [card for card in cards.values() if has_number and _plain(card.id).endswith(plain)]
-    found = exact or ending
-    if len(found) == 1:
-        return found[0]
-    said = f"--gpu={printable(asked, 40)}: no such card"
+    matches = exact or ending
+    if len(matches) == 1:
+        return matches[0]
+    problem = f"--gpu={printable(asked, 40)}: no such card"
     known = {_plain(card.id): card.id for card in cards.values()}
-    near = [card.id for card in found] or [id for name, id in known.items() if plain in name]
-    near = near or [known[one] for one in difflib.get_close_matches(plain, known, cutoff=0.6)]
+    near = [card.id for card in matches] or [id for name, id in known.items() if plain in name]
+    near = near or [known[name] for name in difflib.get_close_matches(plain, known, cutoff=0.6)]
     if plain and near:
-        raise CostError(f"{said}; did you mean {' or '.join(near[:3])}?")
+        raise CostError(f"{problem}; did you mean {' or '.join(near[:3])}?")
     raise CostError(
-        f"{said}; predict --gpus lists those that are known, and any other is described as "
+        f"{problem}; predict --gpus lists those that are known, and any other is described as "
         "--gpu=tflops:82.6,bandwidth:1008"
     )
 
@@ -106,32 +101,31 @@ def _plain(name: str) -> str:
 
 def _sheet(text: str) -> Card:
     """The card that a data sheet describes."""
-    said: dict[str, float] = {}
+    figures: dict[str, float] = {}
     place = f"--gpu={printable(text, 60)}"
     for part in text.split(","):
         key, _, number = part.partition(":")
         if key not in SHEET:
             raise CostError(f"{place}: a data sheet says {', '.join(SHEET)}, each as tflops:82.6")
         try:
-            said[key] = float(number)
+            figures[key] = float(number)
         except ValueError:
-            said[key] = 0.0
-        if not 1e-3 <= said[key] <= 1e6:
+            figures[key] = 0.0
+        if not 1e-3 <= figures[key] <= 1e6:
             raise CostError(f"{place}: {key} needs a number, as in {key}:82.6")
-    missing = [key for key in _NEEDED if key not in said]
+    missing = [key for key in _NEEDED if key not in figures]
     if missing:
         raise CostError(f"{place}: needs {missing[0]} too, as in tflops:82.6,bandwidth:1008")
-    figures = {SHEET[key][0]: value * SHEET[key][1] for key, value in said.items()}
-    guessed = max(1, round(said["tflops"] * _TERA / _OF_A_MULTIPROCESSOR))
-    figures.setdefault("multiprocessors", guessed)
+    guessed = max(1, round(figures["tflops"] * _TERA / _OF_A_MULTIPROCESSOR))
     return Card(
         id=text,
-        name=f"GPU of {said['tflops']:g} TFLOP/s, {said['bandwidth']:g} GB/s",
+        name=f"GPU of {figures['tflops']:g} TFLOP/s, {figures['bandwidth']:g} GB/s",
         year=0,
         architecture="",
         compute_capability="",  # so that its floors are those of all architectures
         kind="desktop",
-        figures=figures,
+        figures={"multiprocessors": guessed}
+        | {SHEET[key][0]: figure * SHEET[key][1] for key, figure in figures.items()},
     )
 
 

@@ -40,16 +40,15 @@ _BAND = "#D9D9D9"
 Compared = tuple[Verdict, Comparison]
 
 
-def draw_predicted(file: File, found: Sequence[Verdict], fit: Fit) -> list[Chart]:
+def draw_predicted(file: File, verdicts: Sequence[Verdict], fit: Fit) -> list[Chart]:
     """The chart of the headline's curve of a file, where there is one."""
-    compared = [(verdict, one) for verdict in found if (one := verdict.comparison)]
+    compared = [(verdict, verdict.comparison) for verdict in verdicts if verdict.comparison]
     if not compared:
         return []
     findings = []
-    for verdict, one in compared:
-        is_open = one.crossover.kind == "ambiguous"
-        said = doubt(one.crossover) if is_open else crossover_words(one.crossover)
-        findings.append(f"{_label(verdict)}: {said}")
+    for verdict, comparison in compared:
+        words = doubt if comparison.crossover.kind == "ambiguous" else crossover_words
+        findings.append(f"{_label(verdict)}: {words(comparison.crossover)}")
     common, cpu = compared[0][1].common, compared[0][1].cpu
     family = FAMILIES[common["family"]]
     alt = (
@@ -69,7 +68,7 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
     narrow = is_narrow(figure)
     figure.set_figheight(3.8 if narrow else 4.8)
     axes = figure.add_subplot()
-    cpu, cards = compared[0][1].cpu, [one.gpu for _, one in compared]
+    cpu, cards = compared[0][1].cpu, [comparison.gpu for _, comparison in compared]
     times = np.array([np.median(samples) for samples in cpu.samples])
     sizes = np.concatenate([cpu.sizes, *(card.sizes for card in cards)])
     every = np.concatenate([times, *(np.ravel(card.samples) for card in cards)])
@@ -83,10 +82,10 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
     shape = {**look.line, "linestyle": "-", "linewidth": 2.2, "markersize": 4.5, "zorder": 4}
     lines = axes.plot(cpu.sizes, times, label="this CPU, measured", **shape)
     _draw_band(axes, cards)
-    for place, (verdict, one) in enumerate(compared):
+    for place, (verdict, comparison) in enumerate(compared):
         lines += axes.plot(
-            one.gpu.sizes,
-            [samples[1] for samples in one.gpu.samples],
+            comparison.gpu.sizes,
+            [samples[1] for samples in comparison.gpu.samples],
             color=CARD_COLOURS[place % len(CARD_COLOURS)],
             linewidth=1.6,
             linestyle=PREDICTED_DASH,
@@ -103,7 +102,7 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
 
 
 def _draw_band(axes: Axes, cards: Sequence[Curve]) -> None:
-    """One band for all cards, as several on each other would be of a colour that none has."""
+    """One band for all cards: several on each other would have a colour that none of them has."""
     sizes = np.unique(np.concatenate([card.sizes for card in cards]))
 
     def at(card: Curve, end: int) -> np.ndarray:
@@ -118,16 +117,16 @@ def _draw_band(axes: Axes, cards: Sequence[Curve]) -> None:
 def _draw_range(axes: Axes, compared: Sequence[Compared]) -> None:
     """Shades from the earliest crossover of all cards to the latest."""
     left, right = axes.get_xlim()
-    reach = [ends(one.crossover) for _, one in compared]
-    low = max(left, min(low for low, _ in reach))
-    high = min(right, max(high for _, high in reach))
+    lows, highs = zip(*(ends(comparison.crossover) for _, comparison in compared), strict=True)
+    low, high = max(left, min(lows)), min(right, max(highs))
     if low < high:
         axes.axvspan(low, high, color=GREY, alpha=0.08, linewidth=0, zorder=0)
 
 
 def _lines(file: File, compared: Sequence[Compared], fit: Fit) -> list[str]:
     common, cpu = compared[0][1].common, compared[0][1].cpu
-    ways = {f"{one.way.name}, {one.way.data}" for each, _ in compared if (one := each.chosen)}
+    chosen = [verdict.chosen for verdict, _ in compared if verdict.chosen]
+    ways = {f"{outlook.way.name}, {outlook.way.data}" for outlook in chosen}
     behind = "90 % of cards as simulated from published times"
     if fit.measured:
         behind = f"a factor of {units.significant(fit.factor, 2)} up and down"

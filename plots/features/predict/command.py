@@ -120,14 +120,14 @@ def run(options: argparse.Namespace) -> int:
         ranks = _ranks(options)
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
-        found, blocks = [], []
+        answered, blocks = [], []
         for file in asked_and_said(newest(files)[0], options, is_predicted=True)[0]:
             if ranks:
                 made, reasons = _several(file, fitted, wanted, ranks, options)
             else:
                 groups, reasons = groups_of(file, fitted, wanted)
                 made = block(file, groups, fitted) if groups else None
-                found.append((file, groups))
+                answered.append((file, groups))
             if made:
                 blocks.append(replace(made, notes=tuple(f"{reason}." for reason in reasons)))
             else:
@@ -136,8 +136,8 @@ def run(options: argparse.Namespace) -> int:
         return complain([said(error)])
     print_blocks(blocks, options)
     if options.charts:
-        drawn = (draw(one, fitted) for one in found)
-        problems += save_charts([file for file, _ in found], drawn, options.charts)
+        drawn = (draw(answer, fitted) for answer in answered)
+        problems += save_charts([file for file, _ in answered], drawn, options.charts)
     return complain(problems)
 
 
@@ -151,13 +151,13 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
     for flag, is_given in (("charts", options.charts), ("of", options.of != TIME.name)):
         if is_given:
             raise CostError(f"predict: --ranks has no --{flag}; leave out one of them")
-    found = [whole(part.strip()) or 0 for part in options.ranks.split(",")]
-    if not all(2 <= ranks <= _MOST_RANKS for ranks in found):
+    numbers = [whole(part.strip()) or 0 for part in options.ranks.split(",")]
+    if not all(2 <= ranks <= _MOST_RANKS for ranks in numbers):
         raise CostError(
             f"--ranks={printable(options.ranks, 40)}: numbers from 2 to {_MOST_RANKS:,} are "
             "needed, as in 2,4,8"
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(numbers))
 
 
 def _several(
@@ -165,21 +165,21 @@ def _several(
 ) -> tuple[Block | None, list[str]]:
     """What several of each card would bring, and why there is no more, as groups_of()."""
     machine = printable(file.machine.id)
-    found = []
+    prospects = []
     for card in wanted.cards:
         link = link_of(card, options.link or "", file)
         plan = Plan(card, link, ranks, options.scaling or "strong")
-        found.append(prospect(file, fitted, wanted, plan))
-    tables = [together_table(each, machine) for each in found if each.networks]
-    points = tuple(chain.from_iterable(map(plan_sentences, found)))
+        prospects.append(prospect(file, fitted, wanted, plan))
+    tables = [together_table(each, machine) for each in prospects if each.networks]
+    points = tuple(chain.from_iterable(map(plan_sentences, prospects)))
     reasons = {
         f"no prediction of {', '.join(names)}: {reason}": None
-        for each in found
+        for each in prospects
         for reason, names in each.problems.items()
     }
     if not tables:
         return None, list(reasons)
-    tables = [paying_table(found, machine).as_folded(), *tables]
+    tables = [paying_table(prospects, machine).as_folded(), *tables]
     return Block(file.machine.id, points=points, tables=tuple(tables)), list(reasons)
 
 

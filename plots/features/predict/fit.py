@@ -55,41 +55,41 @@ class Fit:
 
     @property
     def band(self) -> tuple[float, float]:
-        """Where they do, half the width of the band of whole times as a logarithm, and of which
-        share of networks like these it holds."""
+        """Where they do: half the width of the band of whole times, as a logarithm, and the share
+        of networks like these that it covers."""
         return conformal(list(self.scores.values()))
 
     @property
     def factor(self) -> float:
-        """By what that band goes up and down."""
+        """By which factor that band goes up and down."""
         return math.exp(self.band[0])
 
     @property
     def precisions(self) -> set[str]:
-        """Those of which networks were timed."""
-        return {one.precision for one in self.observations if is_network(one)}
+        """The precisions in which networks were timed."""
+        return {step.precision for step in self.observations if is_network(step)}
 
 
 def fit(observations: Sequence[Observation]) -> Fit:
     """The fit to `observations`, of two networks and two cards at least."""
     parameters = parameters_of(observations)
-    parts = Stack([one.demand for one in observations]).parts(parameters)
+    parts = Stack([step.demand for step in observations]).parts(parameters)
     shares = parts[:, 1:] / np.maximum(parts.sum(axis=1), 1e-300)[:, None]
     residuals = left_out(observations, shares_card_or_network)
     errors = errors_of(observations, residuals, shares)
     cards, scores = set[str](), dict[str, float]()
-    for one, residual in zip(observations, residuals, strict=True):
-        if one.kind == "measured":
-            cards.add(one.card)
-            scores[one.network] = max(scores.get(one.network, 0.0), abs(float(residual)))
+    for step, residual in zip(observations, residuals, strict=True):
+        if step.kind == "measured":
+            cards.add(step.card)
+            scores[step.network] = max(scores.get(step.network, 0.0), abs(float(residual)))
     if len(scores) < FEWEST_NETWORKS or len(cards) < FEWEST_CARDS:
         scores = {}
     return Fit(parameters, tuple(observations), residuals, shares, errors, scores)
 
 
-def is_network(one: Observation) -> bool:
+def is_network(step: Observation) -> bool:
     """Whether it is of more than a single product or kernel."""
-    return one.network not in (PRODUCTS, KERNELS)
+    return step.network not in (PRODUCTS, KERNELS)
 
 
 def errors_of(
@@ -97,41 +97,40 @@ def errors_of(
 ) -> Errors:
     """What the residuals of published times say of a network and a card more.
 
-    The square of a residual is expected to be the sum of three, which are independent: of whole
-    networks, and of arithmetic and memory with the square of their share in the time. What varies
-    is the network or, of single products and kernels, the card: each counts once in a precision,
-    however many times it has.
+    The square of a residual is expected to be the sum of three squares, which are independent: of
+    whole networks, and of arithmetic and memory, each times the square of its share in the time.
+    What varies is the network or, of single products and kernels, the card: each counts once in a
+    precision, however many times it has.
     """
     from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
 
     kinds: dict[tuple[str, str, str], list[np.ndarray]] = {}
-    for one, residual, share in zip(observations, residuals, shares, strict=True):
-        if one.kind == "published":
-            line = np.array([float(is_network(one)), *share**2, residual**2])
-            what = "" if is_network(one) else one.card
-            kinds.setdefault((one.network, one.precision, what), []).append(line)
-    lines = np.array([np.mean(own, axis=0) for own in kinds.values()])
+    for step, residual, share in zip(observations, residuals, shares, strict=True):
+        if step.kind == "published":
+            line = np.array([float(is_network(step)), *share**2, residual**2])
+            card = "" if is_network(step) else step.card
+            kinds.setdefault((step.network, step.precision, card), []).append(line)
+    lines = np.array([np.mean(alike, axis=0) for alike in kinds.values()])
     squares, _ = nnls(lines[:, :-1], lines[:, -1])
     counts = [sum(not card for _, _, card in kinds)]
     for place in range(2):  # the cards whose times it makes up
-        most = [
-            one.card for one, share in zip(observations, shares, strict=True) if share[place] > 0.5
-        ]
-        counts.append(max(len(set(most)), FEWEST_CARDS))
+        pairs = zip(observations, shares, strict=True)
+        cards = {step.card for step, share in pairs if share[place] > 0.5}
+        counts.append(max(len(cards), FEWEST_CARDS))
     return Errors(*map(Estimate, np.sqrt(squares).tolist(), counts))
 
 
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
-    """The parameters that fit `observations` best, or what is expected of them where there is none:
-    least squares of logarithms, robust against what is far off, drawn to what is expected."""
+    """The parameters that fit `observations` best, or the expected ones where there is none: least
+    squares of logarithms, robust against what is far off, drawn to what is expected."""
     if not observations:
         return EXPECTED
     from scipy.optimize import least_squares  # noqa: PLC0415 (takes long to load)
 
-    stack = Stack([one.demand for one in observations])
-    logs = np.log([one.seconds for one in observations])
-    kinds = {one.kind for one in observations}
-    spreads = np.array([_SPREAD[one.kind] for one in observations])
+    stack = Stack([step.demand for step in observations])
+    logs = np.log([step.seconds for step in observations])
+    kinds = {step.kind for step in observations}
+    spreads = np.array([_SPREAD[step.kind] for step in observations])
     # Only beside measured rows can it be known how much the software of others takes.
     free = np.array([name != "software" or kinds == {"published", "measured"} for name in _NAMES])
 
@@ -151,24 +150,24 @@ def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
     return full(least_squares(off, EXPECTED[free], slope, loss="soft_l1").x)
 
 
-def shares_card_or_network(one: Observation, other: Observation) -> bool:
-    """Whether one tells of the other; single products and kernels share a card alone."""
-    return other.card == one.card or (other.network == one.network and is_network(one))
+def shares_card_or_network(step: Observation, other: Observation) -> bool:
+    """Whether `other` tells of `step`; single products and kernels share a card alone."""
+    return other.card == step.card or (other.network == step.network and is_network(step))
 
 
 def left_out(
     observations: Sequence[Observation], shares: Callable[[Observation, Observation], bool]
 ) -> np.ndarray:
-    """log(predicted / observed) of each, without those that it `shares` something with."""
+    """log(predicted / observed) of each, fitted without those that it `shares` something with."""
     fitted: dict[tuple[int, ...], np.ndarray] = {}
-    found = []
-    for one in observations:
-        kept = tuple(i for i, other in enumerate(observations) if not shares(one, other))
+    residuals = []
+    for step in observations:
+        kept = tuple(i for i, other in enumerate(observations) if not shares(step, other))
         if kept not in fitted:
             fitted[kept] = parameters_of([observations[i] for i in kept])
-        log = float(Stack([one.demand]).log_seconds(fitted[kept])[0])
-        found.append(log - float(np.log([one.seconds])[0]))
-    return np.array(found)
+        log = float(Stack([step.demand]).log_seconds(fitted[kept])[0])
+        residuals.append(log - float(np.log([step.seconds])[0]))
+    return np.array(residuals)
 
 
 def band_notes(
@@ -208,10 +207,10 @@ def _ends(id: str) -> str:
 
 def _measured_note(fit: Fit) -> str:
     cards: dict[str, set[str]] = {}
-    for one in fit.observations:
-        if one.kind == "measured":
-            cards.setdefault(one.network, set()).add(one.card)
-    counts = [len(own) for own in cards.values()]
+    for step in fit.observations:
+        if step.kind == "measured":
+            cards.setdefault(step.network, set()).add(step.card)
+    counts = list(map(len, cards.values()))
     band, coverage = fit.band
     within = sum(score <= band for score in fit.scores.values())
     factor = units.significant(fit.factor, 2)

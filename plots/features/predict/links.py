@@ -42,9 +42,8 @@ _LANES = 16  # that the rates of PCI Express are of
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A sum takes `base` and, for each message of the ring, `step` seconds, and the bytes that are
-    moved at a `bandwidth` in bytes per second. As fitted to measured sums, all of that is off by
-    `error`."""
+    """A sum takes `base` seconds, `step` seconds for each message of the ring, and the time of its
+    bytes at `bandwidth` bytes per second. As fitted to measured sums, it is off by `error`."""
 
     name: str
     base: Band
@@ -56,8 +55,8 @@ class Link:
         """Draws of a sum of `size` bytes over so many cards."""
         messages, moved = _ring(ranks)
         latency = within(self.base, "latency") + within(self.step, "latency") * messages
-        found = latency + size * moved / within(self.bandwidth, "bandwidth")
-        return found * around(self.error, "sums") if self.error else found
+        seconds = latency + size * moved / within(self.bandwidth, "bandwidth")
+        return seconds * around(self.error, "sums") if self.error else seconds
 
 
 def _ring(ranks: Any) -> tuple[Any, Any]:
@@ -69,10 +68,11 @@ def _ring(ranks: Any) -> tuple[Any, Any]:
 def link_of(card: Card, asked: str = "", file: File | None = None) -> Link:
     """The link between several of `card`: the one `asked` for, else that of the sums that `file`
     measured on such cards, else the fastest that the card has. Raises CostError."""
-    if not asked and file and (own := _measured(file, card)):
-        return own
-    links = [one for one in load_links() if one.compute_capability in ("", card.compute_capability)]
-    has_nvlink = any(one.id == "nvlink" and one.compute_capability for one in links)
+    if not asked and file and (measured := _measured(file, card)):
+        return measured
+    capabilities = ("", card.compute_capability)
+    links = [link for link in load_links() if link.compute_capability in capabilities]
+    has_nvlink = any(link.id == "nvlink" and link.compute_capability for link in links)
     generation = card.figure("link_generation")
     fastest = f"pcie{min(int(generation), _NEWEST_PCIE)}" if generation else ""
     name = asked or ("nvlink" if has_nvlink else fastest)
@@ -83,17 +83,17 @@ def link_of(card: Card, asked: str = "", file: File | None = None) -> Link:
     if name == "nvlink" and not has_nvlink:
         others = ", ".join(other for other in LINKS if other != name)
         raise CostError(f"--link=nvlink: no source gives {card.id} one; give one of {others}")
-    found = [one for one in links if one.id == name]
+    sources = [link for link in links if link.id == name]
     is_pcie = name.startswith("pcie")
     share = min(1.0, (card.figure("link_lanes") or _LANES) / _LANES) if is_pcie else 1.0
-    low = share * min(one.low_bytes_per_second for one in found)
-    high = share * max(one.high_bytes_per_second for one in found)
+    low = share * min(link.low_bytes_per_second for link in sources)
+    high = share * max(link.high_bytes_per_second for link in sources)
     step = published(f"step_{re.sub('[^a-z].*', '', name)}")
     return Link(LINKS[name], published("all_reduce"), step, Band(low, high))
 
 
 def _measured(file: File, card: Card) -> Link | None:
-    """As fitted to the file's own sums over GPUs, where it has three or more on that card."""
+    """The link as fitted to the sums over GPUs of `file`; None where it has no three on `card`."""
     if card_of(file, load_cards()) != card:
         return None
     return fitted_link(
@@ -106,8 +106,8 @@ def _measured(file: File, card: Card) -> Link | None:
 
 
 def fitted_link(sums: Sequence[tuple[int, float, float]]) -> Link | None:
-    """That of measured sums, each with its ranks, bytes and seconds, as fits them best, each with
-    an equal share of error; None with fewer than three, as two parameters fit any two."""
+    """The link that fits measured sums best, each with its ranks, bytes and seconds, and with an
+    equal share of error; None for fewer than three, because two parameters fit any two."""
     if len(sums) < 3:
         return None
     from scipy.optimize import least_squares  # noqa: PLC0415 (takes long to load)
@@ -122,18 +122,18 @@ def fitted_link(sums: Sequence[tuple[int, float, float]]) -> Link | None:
 
     smallest, largest = int(np.argmin(sizes)), int(np.argmax(sizes))
     start = np.log([seconds[smallest] / messages[smallest], seconds[largest] / sent[largest]])
-    found = least_squares(off, start)
-    step, inverse = np.exp(found.x).tolist()
-    spread = float(np.sqrt(np.sum(found.fun**2) / (len(sizes) - 2)))
+    best = least_squares(off, start)
+    step, inverse = np.exp(best.x).tolist()
+    spread = float(np.sqrt(np.sum(best.fun**2) / (len(sizes) - 2)))
     known = (Band(0.0, 0.0), Band(step, step), Band(1 / inverse, 1 / inverse))
     return Link("measured sums", *known, Estimate(spread, len(sums)))
 
 
 def exposed(one_sum: Callable[[float], np.ndarray], size: float, hidden: np.ndarray) -> np.ndarray:
-    """Seconds that a step waits for sums of `size` bytes, by BUCKET_BYTES at a time.
+    """Seconds that a step waits for sums of `size` bytes, of BUCKET_BYTES at a time.
 
-    `one_sum` says how long a sum of so many bytes takes, in draws or alone. All but the last
-    bucket, which is complete when the backward pass is, may hide behind `hidden` seconds of it.
+    `one_sum` says how long a sum of so many bytes takes, in draws or alone. The last bucket is
+    complete when the backward pass is; the others may hide behind `hidden` seconds of the pass.
     """
     full = max(0, -int(-size // BUCKET_BYTES) - 1)
     last = one_sum(size - full * BUCKET_BYTES)
@@ -143,8 +143,8 @@ def exposed(one_sum: Callable[[float], np.ndarray], size: float, hidden: np.ndar
 
 
 def waits(link: Link, ranks: int, params: float, seconds: np.ndarray) -> np.ndarray:
-    """Draws of the time that a step of so many `seconds` waits for the sums of its gradients: none
-    to all of the backward pass hides them."""
+    """Draws of the time that a step of so many `seconds` waits for the sums of its gradients: they
+    hide behind none to all of the backward pass."""
     hidden = _BACKWARD * seconds * within(Band(0.0, 1.0), "overlap")
     return exposed(partial(link.seconds, ranks), _FLOAT_BYTES * params, hidden)
 
@@ -178,38 +178,38 @@ class Scaling:
 
 def load_scaling() -> list[Scaling]:
     """Every published training; raises OSError where the file cannot be read."""
-    found: dict[tuple[str, ...], Scaling] = {}
+    trainings: dict[tuple[str, ...], Scaling] = {}
     for line in lines_of(REFERENCE / "scaling.csv"):
         gpus, rate = int(line.pop("gpus")), float(line.pop("samples_per_second"))
         fields: dict[str, Any] = line | {key: int(line[key]) for key in ("params", "batch")}
-        one = found.setdefault(tuple(line.values()), Scaling(**fields, rates={}))
-        one.rates[gpus] = rate
-    return list(found.values())
+        training = trainings.setdefault(tuple(line.values()), Scaling(**fields, rates={}))
+        training.rates[gpus] = rate
+    return list(trainings.values())
 
 
-def modelled(one: Scaling, gpus: int) -> np.ndarray:
+def modelled(training: Scaling, gpus: int) -> np.ndarray:
     """Draws of the seconds of a step on so many GPUs, from those on one."""
-    alone = np.array(one.seconds(1))
-    return alone + waits(link_of(load_cards()[one.card], one.link), gpus, one.params, alone)
+    alone, link = np.array(training.seconds(1)), link_of(load_cards()[training.card], training.link)
+    return alone + waits(link, gpus, training.params, alone)
 
 
-def lost(one: Scaling, gpus: int) -> float:
+def lost(training: Scaling, gpus: int) -> float:
     """The logarithm of the published time over the middle of what is modelled."""
-    return math.log(one.seconds(gpus) / float(np.median(modelled(one, gpus))))
+    return math.log(training.seconds(gpus) / float(np.median(modelled(training, gpus))))
 
 
-def loss_of(found: Iterable[Scaling]) -> Estimate:
-    """What several cards lose beside the sums, as these did: each network on each machine counts
-    once."""
+def loss_of(trainings: Iterable[Scaling]) -> Estimate:
+    """What several cards lose beside the sums, as in these trainings: each network on each machine
+    counts once."""
     squares: dict[tuple[str, str], list[float]] = {}
-    for one in found:
-        own = squares.setdefault((one.network, one.machine), [])
-        own += [lost(one, gpus) ** 2 for gpus in one.several]
-    means = [float(np.mean(own)) for own in squares.values()]
+    for training in trainings:
+        alike = squares.setdefault((training.network, training.machine), [])
+        alike += [lost(training, gpus) ** 2 for gpus in training.several]
+    means = [float(np.mean(alike)) for alike in squares.values()]
     return Estimate(math.sqrt(float(np.mean(means))), len(means))
 
 
 @cache
 def loss() -> Estimate:
-    """As all that were published did."""
+    """What several cards lose in all published trainings."""
     return loss_of(load_scaling())

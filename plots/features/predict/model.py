@@ -23,23 +23,23 @@ CEILINGS = {
     "bf16": "bf16_flops",
     "f16": "f16_flops",
 }
-# Tiles of the result that a multiprocessor computes at a time, in entries, and into how many parts
-# the inner dimension is split: those that libraries of products choose from.
+# What libraries of products choose from: the edges of the tile of the result that a multiprocessor
+# computes at a time, in entries, and the number of parts of the inner dimension.
 _EDGES = (32, 64, 128)
 _SPLITS = tuple(2**power for power in range(11))
 _HALVES = ("bf16", "f16")
 _SHORTEST = 64  # inner dimension that is worth a part of its own
-# A tile of a × b entries does a·b multiply-adds for a + b loads: a / 2 for a square one. From this
-# many on the multiprocessor rather than its loads is what limits it.
+# A tile of a × b entries does a·b multiply-adds for a + b loads: a / 2 for each load of a square
+# tile. From this many on, the multiprocessor limits it, not the loads.
 _BALANCE = 16.0
-# Narrowness counts between these, and is 1 at 128; what is narrower still, its tile is padded for.
+# Narrowness counts between these, and is 1 at 128; of what is narrower still, the tile is padded.
 _NARROWEST, _WIDEST, _UNIT = 32, 512, 128
-# As bench --cost calls these kinds of operations. Those that reduce read or write what they reduce
-# more than once, or in lines too short to fill a card.
+# Kinds of operations, as bench --cost calls them. Reductions read or write what they reduce more
+# than once, or in lines too short to fill a card.
 _PRODUCT, _CONVOLUTION, _ATTENTION = "product", "convolution", "attention"
 REDUCTIONS = ("normalization", "softmax", "loss")
-# Watts of a board for each f32 TFLOP/s that is busy: with less than so many its clock falls under
-# load. Of a card whose power no source tells, the middle of those that are known.
+# Watts of a board for each f32 TFLOP/s that is busy: with fewer its clock falls under load. A card
+# whose power no source tells has the middle of the known ones.
 _WATTS_ENOUGH, _WATTS_UNKNOWN = 20.0, 10.0
 
 
@@ -82,16 +82,15 @@ _OPERATION, _LAUNCH, _SOFTWARE = _PLACES["operation"], _PLACES["launch"], _PLACE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """What a step asks of a card, an entry for each kind of launch, of which there are `count`.
+    """What a step asks of a card: an entry for each kind of launch, of which there are `count`.
 
-    In seconds of one launch at the card's ceilings: `compute` with the multiprocessors as busy as
-    its shape allows, `memory` and `reduction` at the full bandwidth. The logarithm of the share of
-    the ceiling is `efficiency`, a line for each launch with an entry for each parameter, times the
-    parameters. `inner` is the product's inner dimension, 0 of one row or of what is no product. A
-    launch takes at least
-    `floor` seconds. Of a framework `operations` counts what it starts; of our own programs `host`
-    are the seconds that is expected to be beside the launches. Where all products are of one row,
-    our launches take what was published of them.
+    These are seconds of one launch at the card's ceilings: `compute` with the multiprocessors as
+    busy as its shape allows, `memory` and `reduction` at the full bandwidth. The logarithm of the
+    share of the ceiling is `efficiency`, a line for each launch with an entry for each parameter,
+    times the parameters. `inner` is the product's inner dimension, 0 for one row or for what is no
+    product. A launch takes at least `floor` seconds. Of a framework, `operations` counts what it
+    starts; of our own programs, `host` is the expected seconds beside the launches. Where all
+    products are of one row, our launches take what was published of them.
     """
 
     count: np.ndarray
@@ -139,19 +138,16 @@ class Stack:
         return self.arithmetic(parameters) + self.traffic(parameters)
 
     def device_seconds(self, parameters: np.ndarray) -> np.ndarray:
-        """Seconds of each in which the device works or is about to."""
+        """Seconds of each demand in which the device works or is about to."""
         return (self._count * np.maximum(self._least(parameters), self.work(parameters))).sum(1)
 
     def parts(self, parameters: np.ndarray) -> np.ndarray:
         """Seconds of each that are launches at their floors, arithmetic, and memory traffic: a line
         each."""
         least, works = self._least(parameters), self._works(parameters)
-        found = (
-            (self._count - works) * least,
-            works * self.arithmetic(parameters),
-            works * self.traffic(parameters),
-        )
-        return np.array([one.sum(axis=1) for one in found]).T
+        launches = ((self._count - works) * least).sum(axis=1)
+        arithmetic = (works * self.arithmetic(parameters)).sum(axis=1)
+        return np.array([launches, arithmetic, (works * self.traffic(parameters)).sum(axis=1)]).T
 
     def log_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """The logarithm of the seconds of each."""
@@ -164,13 +160,13 @@ class Stack:
         total = self.device_seconds(parameters) + others.sum(axis=1)
         least = ((self._count - works) * self._least(parameters)).sum(axis=1)
         arithmetic = works * self.arithmetic(parameters)
-        found = -np.einsum("dk,dkp->dp", arithmetic, self._efficiency)
-        for place, own in zip((_MEMORY, _REDUCTION), self._traffic(parameters), strict=True):
-            found[:, place] -= (works * own).sum(axis=1)
-        found[:, _OPERATION] += others[:, 0]
-        found[:, _LAUNCH] += others[:, 1] + least * self._ours
-        found[:, _SOFTWARE] += total * self._framework
-        return found / total[:, None]
+        slopes = -np.einsum("dk,dkp->dp", arithmetic, self._efficiency)
+        for place, seconds in zip((_MEMORY, _REDUCTION), self._traffic(parameters), strict=True):
+            slopes[:, place] -= (works * seconds).sum(axis=1)
+        slopes[:, _OPERATION] += others[:, 0]
+        slopes[:, _LAUNCH] += others[:, 1] + least * self._ours
+        slopes[:, _SOFTWARE] += total * self._framework
+        return slopes / total[:, None]
 
     def _traffic(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (
@@ -203,14 +199,14 @@ def ceiling(card: Card, precision: str) -> float | None:
 def our_demand(
     cost: Cost, card: Card, way: Way, steps: float
 ) -> tuple[Demand, tuple[Band, ...]] | str:
-    """What a step of ours asks, of an iteration of so many, where each launch takes at least what
-    starting it takes; and the overhead() of such an iteration."""
+    """What a step of ours asks in an iteration of so many `steps`, where each launch takes at least
+    as long as starting it; and the overhead() of such an iteration."""
     asked = demand(cost.operations, cost.precision, card, launches(cost, way))
     beside = overhead(cost, card, way, steps)
     if isinstance(asked, str) or isinstance(beside, str):
         return asked if isinstance(asked, str) else str(beside)
     least = np.maximum(asked.floor, launch(way).middle) if launch(way).high else asked.floor
-    return replace(asked, floor=least, host=sum(one.middle for one in beside) / steps), beside
+    return replace(asked, floor=least, host=sum(band.middle for band in beside) / steps), beside
 
 
 def demand(
@@ -218,7 +214,8 @@ def demand(
 ) -> Demand | str:
     """What a step of `operations` asks of `card`, or why that is not known, a phrase.
 
-    Of our own programs, which start so many `launches` a step; of a framework's without them.
+    With `launches`, the number that a step starts, it is of our own programs; without, of a
+    framework's.
     """
     peak = ceiling(card, precision)
     bandwidth = card.figure("memory_bytes_per_second")
@@ -231,24 +228,24 @@ def demand(
     kinds: dict[tuple[str, float, float, float, float, float], float] = defaultdict(float)
     moved = {True: 0.0, False: 0.0}  # bytes of what is no product, by whether it reduces
     for operation in operations:
-        own = [one for one in operation.products if min(one.m, one.n, one.k) > 0]
-        if not own and operation.kind == _PRODUCT and operation.flops:
+        products = [each for each in operation.products if min(each.m, each.n, each.k) > 0]
+        if not products and operation.kind == _PRODUCT and operation.flops:
             # In 16 bits a library's, on the matrix units; else a kernel of ours, without.
             rate = peak if precision in _HALVES else ceiling(card, "f32") or math.inf
             seconds, share = operation.flops / rate, operation.bytes / bandwidth
             kinds[_ATTENTION, seconds, 0.0, 0.0, share, 0.0] += operation.count
-        elif not own:
+        elif not products:
             moved[operation.kind in REDUCTIONS] += operation.bytes * operation.count
-        for one in own:
-            shape = (one.m, one.n, one.k)
+        for product in products:
+            shape = m, n, k = product.m, product.n, product.k
             share = busy(*shape, multiprocessors)
-            seconds = 2.0 * one.m * one.n * one.k / peak / share
+            seconds = 2.0 * m * n * k / peak / share
             narrow = math.log(max(min(*shape, _WIDEST), _NARROWEST) / _UNIT)
             power = math.log(min(power_of(card) / share, _WATTS_ENOUGH) / _WATTS_ENOUGH)
-            moved_each = operation.bytes / sum(each.count for each in own) / bandwidth
+            moved_each = operation.bytes / sum(each.count for each in products) / bandwidth
             # Of one row a library takes the entries of the inner dimension side by side.
-            key = (operation.kind, seconds, narrow, power, moved_each, one.k if one.m > 1 else 0.0)
-            kinds[key] += one.count * operation.count
+            key = (operation.kind, seconds, narrow, power, moved_each, k if m > 1 else 0.0)
+            kinds[key] += product.count * operation.count
     started = sum(each.launches * each.count for each in operations)
     others = (started if launches is None else launches) - sum(kinds.values())
     if others > 0 or any(moved.values()):
@@ -266,7 +263,7 @@ def demand(
         inner=inner,
         floor=floor(card.compute_capability).seconds(inner),
         operations=started if launches is None else 0.0,
-        is_of_one_row=all(one.m == 1 for each in operations for one in each.products),
+        is_of_one_row=all(product.m == 1 for each in operations for product in each.products),
     )
 
 
@@ -279,8 +276,8 @@ def power_of(card: Card) -> float:
 def _efficiency(
     names: np.ndarray, narrow: np.ndarray, power: np.ndarray, rate: float
 ) -> np.ndarray:
-    """What the share of the ceiling is made of, of launches with these names: Demand has it. `rate`
-    is how many times the peak in f32 the matrix units have, 0 where these are not used."""
+    """The `efficiency` of a Demand of launches with these names. `rate` is how many times the peak
+    in f32 the matrix units have, 0 where these are not used."""
     shaped = (names == _PRODUCT) | (names == _CONVOLUTION)
     on_units = shaped * float(rate > 0)
     columns = {
@@ -292,19 +289,19 @@ def _efficiency(
         "power": power,
         "attention": names == _ATTENTION,
     }
-    found = np.zeros((len(names), len(PARAMETERS)))
+    efficiency = np.zeros((len(names), len(PARAMETERS)))
     for name, column in columns.items():
-        found[:, _PLACES[name]] = column
-    return found
+        efficiency[:, _PLACES[name]] = column
+    return efficiency
 
 
 @lru_cache(maxsize=65536)
 def busy(m: int, n: int, k: int, multiprocessors: int) -> float:
     """The largest share of a card's arithmetic that a product m × k by k × n can use, in (0, 1].
 
-    The result is cut into tiles, which are padded where it is smaller; multiprocessors take one
-    each in turns, of which the last may leave some idle; small tiles are limited by their loads.
-    With 0 multiprocessors, where their number is unknown, none is ever idle.
+    The result is cut into tiles, which are padded where it is smaller. The multiprocessors take one
+    tile each, in turns; the last turn may leave some idle. Loads limit small tiles. With 0
+    multiprocessors, where their number is unknown, none is ever idle.
     """
     best = 0.0
     for a in _EDGES:

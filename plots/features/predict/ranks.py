@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from plots.core.cards import Card
-from plots.core.cost import Cost
 from plots.core.crossover import Crossover, Question, drawn_crossover
 from plots.core.crossover_words import doubt, faster
 from plots.core.machines import short_gpu
@@ -33,7 +32,7 @@ from plots.file.families import EPOCH, steps_of
 from plots.file.rows import File, Row
 from plots.text import printable
 
-_BATCHES = tuple(2.0**power for power in range(4, 17))  # of which one is sought that pays
+_BATCHES = tuple(2.0**power for power in range(4, 17))  # tried for the first that pays
 _LONGEST = 60
 _ONE_BATCH = "only networks whose rows do an update for each batch are predicted"
 
@@ -61,13 +60,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together:
-    """One network on `ranks` cards beside one: seconds of an iteration on `one` and on `many`, the
-    share of `many` that is `exposed` communication, in the median, and draws of the `gain`, how
-    many times as fast as many rows are trained."""
+    """One network on `ranks` cards beside one card: seconds of an iteration on one card `alone` and
+    on `many`; the share of `many` that is `exposed` communication, in the median; and draws of the
+    `gain`: how many times as fast as many rows are trained."""
 
     row: Row
     ranks: int
-    one: Times
+    alone: Times
     many: Times
     exposed: float
     gain: np.ndarray
@@ -85,8 +84,8 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Paying:
-    """From which size on `ranks` cards win, of `networks` in batches of `batch`; or, of one network
-    alone, from which batch on, where `batch` is empty."""
+    """From which size on `ranks` cards win, of `networks` in batches of `batch`; or, where `batch`
+    is empty, from which batch on, of one network."""
 
     ranks: int
     networks: str
@@ -114,40 +113,41 @@ def prospect(file: File, fit: Fit, wanted: Wanted, plan: Plan) -> Prospect:
     on = partial(together, file=file, fit=fit, wanted=wanted, plan=plan)
     for row in each_once(measured_rows(file, wanted)):
         for ranks in plan.ranks:
-            found = on(row, row.counters["batch"], ranks)
-            if isinstance(found, str):
-                problems.setdefault(found, {})[row.model] = None
+            network = on(row, row.counters["batch"], ranks)
+            if isinstance(network, str):
+                problems.setdefault(network, {})[row.model] = None
                 continue
-            networks.append(found)
+            networks.append(network)
             if row.family == EPOCH and row.ladder:
                 curve = curves.setdefault((ranks, row.ladder.networks, row.batch), [])
-                curve.append((row.counters["params"], found))
+                curve.append((row.counters["params"], network))
     if curves:  # and of the largest network of the first ladder by the batch
-        largest = max(next(iter(curves.values())), key=lambda one: one[0])[1].row
+        largest = max(next(iter(curves.values())), key=lambda point: point[0])[1].row
         for ranks in plan.ranks:
             tried = ((batch, on(largest, batch, ranks)) for batch in _BATCHES)
-            known = [(batch, one) for batch, one in tried if isinstance(one, Together)]
+            known = [(batch, network) for batch, network in tried if isinstance(network, Together)]
             curves[ranks, largest.model, ""] = known
-    paying = tuple(
-        Paying(*key, _crossover(own, key[0], "parameters" if key[2] else "batch"))
-        for key, own in curves.items()
-        if len(own) > 1
-    )
-    names = {reason: tuple(own) for reason, own in problems.items()}
+    paying = tuple(_paying(*key, curve) for key, curve in curves.items() if len(curve) > 1)
+    names = {reason: tuple(models) for reason, models in problems.items()}
     return Prospect(plan, tuple(networks), paying, names)
 
 
-def _crossover(curve: Sequence[tuple[float, Together]], ranks: int, measure: str) -> Crossover:
+def _paying(
+    ranks: int, networks: str, batch: str, curve: Sequence[tuple[float, Together]]
+) -> Paying:
+    measure = "parameters" if batch else "batch"
     question = Question(measure, ("1 card", f"{ranks} cards"), is_band=True)
-    ordered = sorted(curve, key=lambda one: one[0])
-    draws = np.array([np.log(one.gain) for _, one in ordered])
-    return drawn_crossover(np.array([size for size, _ in ordered]), draws.T, question)
+    ordered = sorted(curve, key=lambda point: point[0])
+    sizes = np.array([size for size, _ in ordered])
+    draws = np.array([np.log(network.gain) for _, network in ordered])
+    return Paying(ranks, networks, batch, drawn_crossover(sizes, draws.T, question))
 
 
 def together(
     row: Row, batch: float, ranks: int, *, file: File, fit: Fit, wanted: Wanted, plan: Plan
 ) -> Together | str:
-    """Of the network of `row` in batches of `batch`, or why that is not known, a phrase."""
+    """The network of `row` in batches of `batch`, each on the card's fastest way; or why that is
+    not known, a phrase."""
     if batch < ranks:
         return f"a batch of {batch:,.0f} has no row for each of {ranks} cards"
     if not is_plain(row):
@@ -156,35 +156,30 @@ def together(
     both = []
     for rows in (batch, plan.batch(batch, ranks)):
         cost = cost_for(file, row, rows, wanted.precision, "its cost in smaller batches")
-        draws = cost if isinstance(cost, str) else _fastest(fit, cost, wanted, plan.card, steps)
-        if isinstance(draws, str):
-            return draws
-        both.append(draws)
-    one, share = both
+        if isinstance(cost, str):
+            return cost
+        ways = [predict_draws(fit, cost, plan.card, way, steps) for way in wanted.ways]
+        known = [draws for draws in ways if not isinstance(draws, str)]
+        if not known:
+            return str(ways[0])
+        both.append(min(known, key=lambda draws: float(np.median(draws))))
+    alone, share = both
     exposed = steps * waits(plan.link, ranks, row.counters["params"], share / steps)
     many = (share + exposed) * slower(loss())
     rows_more = float(ranks) if plan.scaling == "weak" else 1.0
-    gain = rows_more * one / many
-    return Together(row, ranks, ends(one), ends(many), ends(exposed / many).seconds, gain)
+    gain = rows_more * alone / many
+    return Together(row, ranks, ends(alone), ends(many), ends(exposed / many).seconds, gain)
 
 
-def _fastest(fit: Fit, cost: Cost, wanted: Wanted, card: Card, steps: float) -> np.ndarray | str:
-    """Draws of the way with the smallest median."""
-    found = [predict_draws(fit, cost, card, way, steps) for way in wanted.ways]
-    known = [one for one in found if not isinstance(one, str)]
-    return min(known, key=lambda one: float(np.median(one))) if known else str(found[0])
-
-
-def plan_sentences(one: Prospect) -> Iterator[str]:
+def plan_sentences(prospect: Prospect) -> Iterator[str]:
     """From which size the cards win, a sentence for each number of them: "H100 SXM5 80 GB over
     NVLink: at batch 100, 2 cards train disc networks faster than 1 card from 4,700,000 parameters
     (1,200,000 to 9,000,000); predicted, not measured."."""
-    for each in one.paying:
-        networks = printable(each.networks, _LONGEST)
-        first, second = each.crossover.question.sides
-        if each.crossover.kind == "ambiguous":
-            claim = f"no sure winner of {first} and {second} on {networks}: {doubt(each.crossover)}"
-        else:
-            claim = faster(each.crossover, networks)
-        batch = f"at batch {each.batch}, " if each.batch else ""
-        yield f"{one.plan.name}: {batch}{claim}; {NOT_MEASURED}."
+    for paying in prospect.paying:
+        crossover, networks = paying.crossover, printable(paying.networks, _LONGEST)
+        claim = faster(crossover, networks)
+        if crossover.kind == "ambiguous":
+            both = " and ".join(crossover.question.sides)
+            claim = f"no sure winner of {both} on {networks}: {doubt(crossover)}"
+        batch = f"at batch {paying.batch}, " if paying.batch else ""
+        yield f"{prospect.plan.name}: {batch}{claim}; {NOT_MEASURED}."

@@ -41,8 +41,8 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files[: context.detailed] if predicted.of(file)]
     if not shown:
         return None
-    found = [(file, predicted.groups[file.path]) for file in shown]
-    drawn = context.draw(partial(draw, fit=predicted.fit), found)
+    answers = [(file, predicted.groups[file.path]) for file in shown]
+    drawn = context.draw(partial(draw, fit=predicted.fit), answers)
     another = any(
         on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
     )
@@ -53,15 +53,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         lead=f"From which size a card would win against the measured CPU: {NOT_MEASURED}.",
         blocks=tuple(
             _on_a_page(file, groups, charts, context)
-            for (file, groups), charts in zip(found, drawn, strict=True)
+            for (file, groups), charts in zip(answers, drawn, strict=True)
         ),
-        notes=(*notes_of(found[0][1][0], predicted.fit), _CERTAIN),
+        notes=(*notes_of(answers[0][1][0], predicted.fit), _CERTAIN),
     )
 
 
 def block(file: File, groups: Sequence[Sequence[Verdict]], fit: Fit | None = None) -> Block:
-    """Of each of `groups` the sentences, then a table for each family of networks, of which people
-    are shown the bands alone until they ask for all, and from which size each card would win. Notes
+    """The sentences of each of `groups`; then its table for each family of networks, which shows
+    people the bands alone until they ask for all; then from which size each card would win. Notes
     say what the bands of `fit` are worth."""
     machine, tables = file.machine.id, list[Table]()
     for group in groups:
@@ -77,12 +77,12 @@ def block(file: File, groups: Sequence[Sequence[Verdict]], fit: Fit | None = Non
     return Block(machine, points=points, tables=tuple(tables))
 
 
-def draw(found: tuple[File, Sequence[Sequence[Verdict]]], fit: Fit) -> list[Chart]:
+def draw(answer: tuple[File, Sequence[Sequence[Verdict]]], fit: Fit) -> list[Chart]:
     """The charts of the groups of verdicts on a file."""
     # Imported here because matplotlib takes long to load.
     from plots.features.predict.chart import draw_predicted  # noqa: PLC0415
 
-    file, groups = found
+    file, groups = answer
     return [chart for group in groups for chart in draw_predicted(file, group, fit)]
 
 
@@ -92,7 +92,7 @@ def _on_a_page(
     charts: Sequence[Chart],
     context: Context,
 ) -> Block:
-    """With the bands alone of the networks, and how to ask for all."""
+    """The block with the bands of the networks alone, and how to ask for all."""
     cards = [verdict.card.id for verdict in groups[0]]
     made = block(file, groups)
     path = shlex.quote(printable(str(file.path), 400))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far off a prediction may be where all that is not known varies at once, and independently.
 
-Each draw is a card: how fast it computes for what it should, what its launches take, what a wait
-takes. The same draws serve all networks, so that a card that is slow in one draw is slow for all.
+Each draw is a card: how fast it computes beside what it should, how long its launches and its waits
+take. The same draws serve all networks, so that a card that is slow in one draw is slow for all.
 
 The draws are the points of a lattice, which fill the space more evenly than random ones would
 (N. M. Korobov, 1959; I. H. Sloan and S. Joe, Lattice Methods for Multiple Integration, 1994), and
@@ -43,15 +43,15 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Of the time that a card computes: of all that a network computes on it, and beside that of
-    its arithmetic and of its traffic of memory, each by itself."""
+    """Errors of the time that a card computes: of all that a network computes on it, and beside
+    that of its arithmetic alone and of its memory traffic alone."""
 
     whole: Estimate
     arithmetic: Estimate
     memory: Estimate
 
     def half_width(self, arithmetic: float, memory: float, whole: float = 1.0) -> float:
-        """Of the band of a time of which these shares are arithmetic and traffic."""
+        """Half the width of the band of a time of which these shares are arithmetic and traffic."""
         shares = ((self.whole, whole), (self.arithmetic, arithmetic), (self.memory, memory))
         return math.hypot(*(share * error.half_width for error, share in shares))
 
@@ -72,23 +72,23 @@ def _tails(name: str, freedom: int) -> np.ndarray:
 
 
 def within(band: Band, name: str) -> np.ndarray:
-    """Draws of the band, alike in all its orders of magnitude; from 0 on alike in all its parts."""
+    """Draws of the band: as many in each order of magnitude; of a band from 0, in each part."""
     share = _uniform(name)
     if not band.low:
         return band.high * share
     return band.low * (band.high / band.low) ** share
 
 
-def around(one: Estimate, name: str) -> np.ndarray:
+def around(estimate: Estimate, name: str) -> np.ndarray:
     """Draws of what is estimated."""
-    return one.middle * np.exp(one.spread * _tails(name, one.count - 1))
+    return estimate.middle * np.exp(estimate.spread * _tails(name, estimate.count - 1))
 
 
 def device_seconds(
     asked: Demand, parameters: np.ndarray, errors: Errors, floor: Floor, launch: Band | None
 ) -> np.ndarray:
-    """Draws of the seconds of a step on the device, or while it waits for the next launch; `launch`
-    is None of a program that is not ours."""
+    """Draws of the seconds in which a step is on the device, or waits for the next launch; `launch`
+    is None for a program that is not ours."""
     stack = Stack([asked])
     whole = around(errors.whole, "device")[:, None]
     arithmetic = around(errors.arithmetic, "arithmetic")[:, None]
@@ -105,7 +105,7 @@ def device_seconds(
 
 
 def within_factor(half_width: float) -> np.ndarray:
-    """Draws of a factor around 1 whose band of 90 % is so wide, up and down, as a logarithm."""
+    """Draws of a factor around 1, of which 90 % are at most so far from it, as a logarithm."""
     from scipy.special import ndtri  # noqa: PLC0415 (takes long to load)
 
     deviates = ndtri(_uniform("device"))
@@ -113,7 +113,7 @@ def within_factor(half_width: float) -> np.ndarray:
 
 
 def whole_seconds(step: np.ndarray, steps: float, beside: Sequence[Band]) -> np.ndarray:
-    """Of so many steps with these draws, and the host's parts beside them."""
+    """Draws of the seconds of so many such steps, and of the host's parts beside them."""
     total = step * steps
     for place, band in enumerate(beside):
         total = total + within(band, f"host {place}")

@@ -44,13 +44,14 @@ _RATES = {
 }
 
 
-def crossover_table(found: Sequence[Verdict], machine: str) -> Table:
+def crossover_table(verdicts: Sequence[Verdict], machine: str) -> Table:
     """From which size each card would win, in each way."""
-    quantity = _quantity(found)
+    quantity = _quantity(verdicts)
 
     def answer(of: tuple[Outlook, Comparison]) -> Cell:
-        own = of[1].crossover
-        return Cell("once" if own.kind == "once" else crossover_words(own), own.kind)
+        crossover = of[1].crossover
+        words = "once" if crossover.kind == "once" else crossover_words(crossover)
+        return Cell(words, crossover.kind)
 
     fields = (
         *_gpu_fields(),
@@ -62,22 +63,22 @@ def crossover_table(found: Sequence[Verdict], machine: str) -> Table:
         (Column("answer", "answer"), answer),
     )
     lines = [
-        (outlook, one)
-        for verdict in found
+        (outlook, comparison)
+        for verdict in verdicts
         for outlook in verdict.outlooks
-        for one in outlook.crossovers
+        for comparison in outlook.crossovers
     ]
     title = f"From which size each card would {quantity.win}, in every way, {NOT_MEASURED}"
     return table_of(f"{title}, on {machine}", lines, fields)
 
 
 def networks_table(
-    found: Sequence[Verdict], machine: str, family: str, notes: Iterable[str]
+    verdicts: Sequence[Verdict], machine: str, family: str, notes: Iterable[str]
 ) -> Table:
     """Each network of `family` on the measured CPU and on each card, in each way."""
-    pairs = [pair for pair in _networks(found) if pair[1].family == family]
+    pairs = [pair for pair in _networks(verdicts) if pair[1].family == family]
     pairs.sort(key=lambda pair: pair[1].parameters)
-    short, quantity = FAMILIES[family].short, _quantity(found)
+    short, quantity = FAMILIES[family].short, _quantity(verdicts)
     unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
     times = "times as fast" if quantity is TIME else "ratio"
 
@@ -91,8 +92,9 @@ def networks_table(
         return number_field(key, title, lambda of: getattr(of[1], end), ratio, 2)
 
     def winner(of: tuple[Outlook, SpeedUp]) -> Cell:
-        said = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[of[1].winner]
-        return Cell(said, of[1].winner, bold=of[1].winner is not None)
+        side = of[1].winner
+        words = {"cpu": "CPU", "gpu": "GPU", None: "not sure"}[side]
+        return Cell(words, side, bold=side is not None)
 
     fields = (
         text_field("model", "network", lambda of: of[1].model),
@@ -110,51 +112,50 @@ def networks_table(
         times_as_fast("speed_up_high", "at most", "high"),
         (Column("winner", quantity.better), winner),
     )
-    title = f"{_title(family, found)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
+    title = (
+        f"{_title(family, verdicts)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
+    )
     return table_of(title, pairs, fields, notes)
 
 
-def bands_table(found: Sequence[Verdict], family: str, notes: Iterable[str]) -> Table:
+def bands_table(verdicts: Sequence[Verdict], family: str, notes: Iterable[str]) -> Table:
     """Each network of `family` that anyone trains (or any, where nobody trains one) on the measured
-    CPU, and the band of each card in one column: in the way of its headline, or else in the
-    fastest. A band that is surely faster is bold."""
+    CPU, and the band of each card in a column: in the way of its headline, or else in the fastest.
+    A band that is surely faster is bold."""
     lines: dict[tuple[tuple[str, str], ...], tuple[dict[str, Cell], SpeedUp]] = {}
     ways: dict[str, None] = {}
-    for verdict in found:
-        for outlook, one in shown_ways(verdict):
-            if one.family == family:
-                key = tuple(one.common.items())
-                lines.setdefault(key, ({}, one))[0][verdict.card.id] = _band(one)
+    quantity = _quantity(verdicts)
+    for verdict in verdicts:
+        for outlook, network in shown_ways(verdict):
+            if network.family == family:
+                cells, _ = lines.setdefault(tuple(network.common.items()), ({}, network))
+                low, point, high = network.gpu.samples[0].tolist()
+                band = " – ".join(quantity.ends(low, high))
+                is_sure = network.winner == "gpu"
+                cells[verdict.card.id] = Cell(band, (low, point, high), bold=is_sure)
                 ways[f"{outlook.way.name}, {outlook.way.data}"] = None
     ordered = sorted(lines.values(), key=lambda of: (of[1].parameters, of[1].common["batch"]))
     ordered = [of for of in ordered if of[1].model not in ODD] or ordered
     batch, _ = _work_fields()
-    quantity = _quantity(found)
 
-    def card(one: Card) -> Field:
-        column = Column(one.id, short_gpu(one.name), numeric=True)
-        return column, lambda of: of[0].get(one.id, NOTHING)
+    def band_field(card: Card) -> Field:
+        column = Column(card.id, short_gpu(card.name), numeric=True)
+        return column, lambda of: of[0].get(card.id, NOTHING)
 
     fields = (
         text_field("model", "network", lambda of: of[1].model),
         count_field("params", "parameters", lambda of: of[1].parameters),
-        *([batch] if len({one.batch for _, one in ordered}) > 1 else []),
+        *([batch] if len({network.batch for _, network in ordered}) > 1 else []),
         _cpu_field(f"cpu_{FAMILIES[family].short}_{quantity.unit}", "CPU", quantity),
-        *(card(verdict.card) for verdict in found),
+        *(band_field(verdict.card) for verdict in verdicts),
     )
-    title = f"{_title(family, found)}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    title = f"{_title(family, verdicts)}: CPU measured, cards {NOT_MEASURED} (from – to)"
     bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
     how = f"GPU: {' or '.join(ways)}. {bold}"
     return table_of(title, ordered, fields, (how, *notes))
 
 
-def _band(one: SpeedUp) -> Cell:
-    low, point, high = one.gpu.samples[0].tolist()
-    band = " – ".join(one.gpu.quantity.ends(low, high))
-    return Cell(band, (low, point, high), bold=one.winner == "gpu")
-
-
-def paying_table(found: Sequence[Prospect], machine: str) -> Table:
+def paying_table(prospects: Sequence[Prospect], machine: str) -> Table:
     """From which size on each number of cards wins."""
     fields = (
         text_field("card", "card", lambda of: of[0].card.id),
@@ -167,39 +168,40 @@ def paying_table(found: Sequence[Prospect], machine: str) -> Table:
         *_size_fields("pay from", "from", "to", "", "95 % of draws"),
         _MEASURED,
     )
-    lines = [(each.plan, one) for each in found for one in each.paying]
-    how = _SHARED[found[0].plan.scaling]
+    lines = [(prospect.plan, paying) for prospect in prospects for paying in prospect.paying]
+    how = _SHARED[prospects[0].plan.scaling]
     title = f"From which size several cards train faster than one, {how}, networks of {machine}"
     return table_of(f"{title}; {NOT_MEASURED}", lines, fields)
 
 
-def together_table(each: Prospect, machine: str) -> Table:
+def together_table(prospect: Prospect, machine: str) -> Table:
     """One line for each network and number of cards."""
 
     def percent(value: float) -> str:
         return f"{100 * value:.0f} %"
 
-    def gain(one: Together) -> Cell:
-        found = one.speed_up
-        return Cell(units.significant(found.seconds, 2), found.seconds, bold=found.low > 1)
+    def gain(of: Together) -> Cell:
+        ratio = of.speed_up.seconds
+        return Cell(units.significant(ratio, 2), ratio, bold=of.speed_up.low > 1)
 
+    plan = prospect.plan
     fields = (
-        *network_fields(of=lambda one: one.row),
-        for_programs(text_field("card", "card", lambda _: each.plan.card.id)),
-        for_programs(text_field("link", "link", lambda _: each.plan.link.name)),
-        count_field("ranks", "cards", lambda one: one.ranks),
-        seconds_field("one_seconds", "one card", lambda one: one.one.seconds, digits=2),
-        seconds_field("seconds", "several", lambda one: one.many.seconds, digits=2),
-        for_programs(seconds_field("low_seconds", "from", lambda one: one.many.low, digits=2)),
-        for_programs(seconds_field("high_seconds", "to", lambda one: one.many.high, digits=2)),
+        *network_fields(of=lambda of: of.row),
+        for_programs(text_field("card", "card", lambda _: plan.card.id)),
+        for_programs(text_field("link", "link", lambda _: plan.link.name)),
+        count_field("ranks", "cards", lambda of: of.ranks),
+        seconds_field("one_seconds", "one card", lambda of: of.alone.seconds, digits=2),
+        seconds_field("seconds", "several", lambda of: of.many.seconds, digits=2),
+        for_programs(seconds_field("low_seconds", "from", lambda of: of.many.low, digits=2)),
+        for_programs(seconds_field("high_seconds", "to", lambda of: of.many.high, digits=2)),
         (Column("speed_up", "times", True, "speedup"), gain),
-        number_field("speed_up_low", "from", lambda one: one.speed_up.low, "speedup", 2),
-        number_field("speed_up_high", "to", lambda one: one.speed_up.high, "speedup", 2),
-        shown_field("efficiency", "efficiency", lambda one: one.efficiency, percent),
-        shown_field("exposed", "sums", lambda one: one.exposed, percent),
+        number_field("speed_up_low", "from", lambda of: of.speed_up.low, "speedup", 2),
+        number_field("speed_up_high", "to", lambda of: of.speed_up.high, "speedup", 2),
+        shown_field("efficiency", "efficiency", lambda of: of.efficiency, percent),
+        shown_field("exposed", "sums", lambda of: of.exposed, percent),
         _MEASURED,
     )
-    title = f"Several cards beside one, {each.plan.name}: networks of {machine}"
+    title = f"Several cards beside one, {plan.name}: networks of {machine}"
     error = loss()
     notes = (
         "The band holds 90 % of draws, in which the card, the link and what of the sums the "
@@ -209,7 +211,7 @@ def together_table(each: Prospect, machine: str) -> Table:
         "Sums: the share of the time of several that waits for them. Bold, or with an asterisk: "
         "surely faster than one card.",
     )
-    return table_of(f"{title}; {NOT_MEASURED}", each.networks, fields, notes)
+    return table_of(f"{title}; {NOT_MEASURED}", prospect.networks, fields, notes)
 
 
 def cards_table(cards: Mapping[str, Card]) -> Table:
@@ -233,30 +235,30 @@ def cards_table(cards: Mapping[str, Card]) -> Table:
     return table_of("Graphics cards", cards.values(), fields)
 
 
-def notes_of(found: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
+def notes_of(verdicts: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
-    outlook, one = _networks(found)[0]  # whose loop, precision and kind of family all share
-    precision = one.gpu.configuration["precision"]
-    return band_notes(fit, precision, outlook.way.loop, of_passes=one.family == FORWARD)
+    outlook, network = _networks(verdicts)[0]  # all share its loop, precision and kind of family
+    precision = network.gpu.configuration["precision"]
+    return band_notes(fit, precision, outlook.way.loop, of_passes=network.family == FORWARD)
 
 
-def _networks(found: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:
+def _networks(verdicts: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:
     """Each network on each card in each way."""
-    outlooks = (outlook for verdict in found for outlook in verdict.outlooks)
-    return [(outlook, one) for outlook in outlooks for one in outlook.networks]
+    outlooks = (outlook for verdict in verdicts for outlook in verdict.outlooks)
+    return [(outlook, network) for outlook in outlooks for network in outlook.networks]
 
 
-def _quantity(found: Sequence[Verdict]) -> Quantity:
+def _quantity(verdicts: Sequence[Verdict]) -> Quantity:
     """What is predicted: time, or what it costs."""
-    return _networks(found)[0][1].gpu.quantity
+    return _networks(verdicts)[0][1].gpu.quantity
 
 
-def _title(family: str, found: Sequence[Verdict]) -> str:
-    return _quantity(found).of(FAMILIES[family].title).capitalize()
+def _title(family: str, verdicts: Sequence[Verdict]) -> str:
+    return _quantity(verdicts).of(FAMILIES[family].title).capitalize()
 
 
 def _cpu_field(key: str, title: str, quantity: Quantity, group: str = "") -> Field:
-    """The column of the measured CPU's median, of a SpeedUp that stands second in a line."""
+    """The column of the measured CPU's median, from the SpeedUp that stands second in a line."""
 
     def median(of: tuple[object, SpeedUp]) -> float:
         return float(np.median(of[1].cpu.samples[0]))

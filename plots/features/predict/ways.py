@@ -40,7 +40,7 @@ class Way:
 
     @property
     def name(self) -> str:
-        """Of the execution, and of the loop if it is not ours."""
+        """The execution, and the loop where it is not ours."""
         return self.execution if self.loop == OURS else f"PyTorch, {self.execution}"
 
     @property
@@ -50,7 +50,7 @@ class Way:
 
     @property
     def counted(self) -> dict[str, str]:
-        """Of the way that `auto` is counted as: a graph of the epoch, which one kernel may beat."""
+        """As the way that is counted: of `auto` a graph of the epoch, which a kernel may beat."""
         execution = "graph-epoch" if self.execution == AUTO else self.execution
         return {**self.configuration, "execution": execution}
 
@@ -67,8 +67,8 @@ WAYS = (
 
 
 def ways_of_passes(ways: Iterable[Way]) -> tuple[Way, ...]:
-    """Those of `ways` that forward passes have: eager or as a graph, and no pass before one
-    computes while its batch is copied."""
+    """Those of `ways` that forward passes have: eager or as a graph, where no earlier pass computes
+    while a batch is copied."""
     kept = (way for way in ways if way.execution in ("eager", "graph") and way.loop == OURS)
     pinned = {"pinned-async": "pinned"}
     return tuple(dict.fromkeys(replace(way, data=pinned.get(way.data, way.data)) for way in kept))
@@ -93,14 +93,15 @@ class Band:
         return Band(self.low * count, self.high * count)
 
 
-# Of a pass, after which the host waits once for all: a copy added 3.0 to 7.0 µs to it on an H200
-# (results/intel-xeon-6-207-16c, b6c7ce8), and takes 10 µs in what was published of single ones.
+# A copy of a pass, where the host waits once for all of the pass: it added 3.0 to 7.0 µs on an H200
+# (results/intel-xeon-6-207-16c, b6c7ce8); published copies take 10 µs alone.
 _COPY_OF_PASS = Band(3e-6, 1e-5)
 
 
-def spanned(found: Sequence[Overhead]) -> Band:
+def spanned(sources: Sequence[Overhead]) -> Band:
     """The band that all of these sources span."""
-    return Band(min(one.low_seconds for one in found), max(one.high_seconds for one in found))
+    low = min(source.low_seconds for source in sources)
+    return Band(low, max(source.high_seconds for source in sources))
 
 
 @cache
@@ -111,7 +112,7 @@ def published(id: str) -> Band:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Of `middle`, or of a factor around 1: the `spread` of its logarithm over cards, networks or
+    """`middle`, or a factor around 1, and the `spread` of its logarithm over cards, networks or
     sources, as estimated from `count` of them; the fewer, the longer the tails (Student's t)."""
 
     spread: float
@@ -120,40 +121,40 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Of the band that holds 90 % of those, as a logarithm."""
+        """Half the width of the band that holds 90 % of those, as a logarithm."""
         from scipy.stats import t  # noqa: PLC0415 (takes long to load)
 
         return float(t.ppf(0.95, self.count - 1)) * self.spread
 
 
-def several(found: Sequence[Overhead]) -> Estimate:
-    """What one source more would say than these, two at least."""
-    logs = np.log([one.low_seconds for one in found])
+def several(sources: Sequence[Overhead]) -> Estimate:
+    """What one source more than these, two at least, would say."""
+    logs = np.log([source.low_seconds for source in sources])
     spread = float(logs.std(ddof=1)) * math.sqrt(1 + 1 / len(logs))
     return Estimate(spread, len(logs), math.exp(float(logs.mean())))
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The band of a node of a graph; of a product `inner` more for each entry of its inner
-    dimension, which it walks along one after another."""
+    """The band of a node of a graph. A product takes `inner` more for each entry of its inner
+    dimension, because it walks along these one after another."""
 
     node: Band
     inner: Estimate
 
     def seconds(self, inner: np.ndarray) -> np.ndarray:
-        """Of launches of these inner dimensions, 0 where they are no product: the middle."""
+        """The middle for launches of these inner dimensions, 0 where there is no product."""
         return self.node.middle + self.inner.middle * np.minimum(inner, LONGEST)
 
 
 @cache
 def floor(capability: str) -> Floor:
-    """That of cards of this compute capability, from the sources that measured it, or else from
-    all."""
+    """The floor of cards of this compute capability: from the sources that measured it where there
+    are enough, else from all."""
     nodes = overheads("graph_node")
-    alike = [one for one in nodes if one.compute_capability == capability]
-    own = alike if len(alike) >= FEWEST_SOURCES else nodes
-    return Floor(spanned(own), several(overheads("product_inner")))
+    alike = [node for node in nodes if node.compute_capability == capability]
+    sources = alike if len(alike) >= FEWEST_SOURCES else nodes
+    return Floor(spanned(sources), several(overheads("product_inner")))
 
 
 def launches(cost: Cost, way: Way) -> float | None:
@@ -163,13 +164,13 @@ def launches(cost: Cost, way: Way) -> float | None:
 
 
 def launch(way: Way) -> Band:
-    """What the processor takes for each launch, while the device works on earlier ones: eagerly at
-    most an operation of the framework with the cheapest ones, which does more around it; nothing
-    in a graph."""
+    """What the processor takes for each launch while the device works on earlier ones: in a graph
+    nothing; eagerly at most an operation of the framework with the cheapest ones, which does more
+    around it."""
     if way.execution != "eager":
         return Band(0.0, 0.0)
     bare = published("launch")
-    most = min(one.high_seconds for one in overheads("framework_operation"))
+    most = min(source.high_seconds for source in overheads("framework_operation"))
     return Band(bare.low, max(bare.high, most))
 
 
@@ -190,19 +191,19 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
     if not link:
         return "no source gives its link_bytes_per_second"
     moved = (work.bytes_to_device or 0.0) / cost.fields["steps"]
-    one = published("small_copy")
+    start = published("small_copy")
     if cost.bytes_from_device:
-        copies, moved, one = copies + 1, moved + cost.bytes_from_device, _COPY_OF_PASS
+        copies, moved, start = copies + 1, moved + cost.bytes_from_device, _COPY_OF_PASS
     transfer = moved / link
-    copied = one * copies + Band(transfer, transfer / _LEAST_OF_LINK)
+    copied = start * copies + Band(transfer, transfer / _LEAST_OF_LINK)
     # At best copies that run beside the steps take no time of their own.
     least = 0.0 if way.data == "pinned-async" else copied.low
     return (*parts, Band(least, copied.high) * steps)
 
 
-# Of a graph of the epoch's time that one kernel for the epoch took: of disc-2 to disc-11, by their
-# parameters, on an H200 (results/intel-xeon-6-207-16c, 7050029). Other cards have less or more room
-# on the chip, and no clusters before 9.0.
+# The share of the time of a graph of the epoch that one kernel for the epoch took: of disc-2 to
+# disc-11, by their parameters, on an H200 (results/intel-xeon-6-207-16c, 7050029). Other cards have
+# less or more room on the chip, and no clusters before 9.0.
 PERSISTENT = (
     *((22, 0.20), (70, 0.20), (230, 0.19), (806, 0.21), (2_982, 0.23)),
     *((11_430, 0.26), (44_710, 0.47), (176_806, 0.53), (703_142, 0.64), (2_804_390, 1.00)),
@@ -211,11 +212,12 @@ PERSISTENT_BAND = Band(0.75, 1.6)
 
 
 def persistent_share(cost: Cost) -> float:
-    """The share for a network of `cost`; 1 where no kernel trains it alone, as its operations or
-    its precision are others than those of fully connected networks in f32."""
+    """The share for a network of `cost`; 1 where no kernel trains it alone, because it is not a
+    fully connected network in f32."""
     kinds = {"product", "elementwise", "loss", "update"}
     is_dense = all(
-        one.kind in kinds and (one.products or one.kind != "product") for one in cost.operations
+        operation.kind in kinds and (operation.products or operation.kind != "product")
+        for operation in cost.operations
     )
     if cost.precision != "f32" or not is_dense:
         return 1.0
