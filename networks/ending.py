@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,16 +51,16 @@ def ended(build: Builder, value: Value, loss_function: str) -> Value:
     """An image that a network gives, as its loss reads it: a row for each pixel, which has a label,
     or all numbers of a sample in a row. All else as it is."""
     is_image = len(value.shape) == 4 and not value.time_first and value.layer != "input"
-    if not is_image or not np.array_equal(value.places.ravel(), value.own.ravel()):
+    if not is_image or not np.array_equal(value.places.ravel(), value.plain.places.ravel()):
         return value
-    places, plain = value.places.shape, [replace(value, view=None)]
+    shape = value.places.shape
     if LOSSES[loss_function] == "cross_entropy":
         if value.image is None:
             return value
-        rows = build.layer(Ending(), "to_sequence", plain)
-        return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))
-    flat = build.layer(Ending(), "flatten", plain)
-    return flat.seen_as(flat.own.reshape(places))
+        rows = build.layer(Ending(), "to_sequence", [value.plain])
+        return rows.seen_as(rows.places.transpose(1, 2, 0).reshape(shape))
+    flat = build.layer(Ending(), "flatten", [value.plain])
+    return flat.seen_as(flat.places.reshape(shape))
 
 
 class Graph(Protocol):

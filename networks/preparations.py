@@ -21,10 +21,10 @@ NOTHING_DONE = ("to", "_to_copy", "type_as", "float", "double", "cpu", "cuda")  
 class Preparations:
     def __init__(self, program: ExportedProgram, are_tokens: bool) -> None:
         self._chains: dict[str, list[fx.Node]] = {}  # of inputs: up to the last arithmetic
-        specs = {one.arg.name: one.kind for one in program.graph_signature.input_specs}
-        given = [one for one in program.graph.nodes if one.op == "placeholder"]
-        later = {one for one in given if specs[one.name] == InputKind.PARAMETER}
-        inputs = [one for one in given if specs[one.name] == InputKind.USER_INPUT]
+        kinds = {spec.arg.name: spec.kind for spec in program.graph_signature.input_specs}
+        given = [node for node in program.graph.nodes if node.op == "placeholder"]
+        later = {node for node in given if kinds[node.name] == InputKind.PARAMETER}
+        inputs = [node for node in given if kinds[node.name] == InputKind.USER_INPUT]
         later.update(inputs)
         for node in program.graph.nodes:
             if later & set(node.all_input_nodes):
@@ -34,7 +34,7 @@ class Preparations:
             if chain and chain[-1].meta["val"].shape[0] == BATCH:
                 self._chains[node.name] = chain
         # Nodes that are no operations of the network, and, of the last of each input, its name.
-        self.ends = {one: "" for chain in self._chains.values() for one in chain}
+        self.ends = {node: "" for chain in self._chains.values() for node in chain}
         self.ends |= {chain[-1]: name for name, chain in self._chains.items()}
 
     def sample(self, name: str) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class Preparations:
         before = next(node for node in values if node.name == name)
         for node in self._chains.get(name, []):
             known = {**values, before: x}
-            args, kwargs = (fx.map_arg(one, known.get) for one in (node.args, node.kwargs))
+            args, kwargs = fx.map_arg((node.args, node.kwargs), known.get)
             x, before = node.target(*args, **kwargs), node
         return x
 
@@ -55,15 +55,18 @@ class Preparations:
     def notes(self) -> list[str]:
         done = [operation_of(node) for node in self.ends]
         names = " and ".join(name for name in dict.fromkeys(done) if name not in NOTHING_DONE)
-        said = f"what is done to the input first ({names}) is left out: bench's input is what comes"
-        return [f"{said} out of it"] if done else []
+        note = (
+            f"what is done to the input first ({names}) is left out: bench's input is what comes "
+            "out of it"
+        )
+        return [note] if done else []
 
 
 def _chain(node: fx.Node, later: set[fx.Node]) -> list[fx.Node]:
     """Up to the last arithmetic."""
     chain: list[fx.Node] = []
     end = 0
-    while len(users := [one for one in node.users if not is_check(one)]) == 1:
+    while len(users := [user for user in node.users if not is_check(user)]) == 1:
         (node,) = users
         known = isinstance(node.target, torch._ops.OpOverload) and operation_of(node)
         is_one = known in (*_ARITHMETIC, *NOTHING_DONE, *VIEWS)

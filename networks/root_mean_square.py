@@ -40,7 +40,7 @@ _NEXT = {  # by what is done to it
 def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
     """Whether an operation with these arguments is the next step of it, and not of another
     network's own, for which it becomes layers."""
-    stage, others = partial.stage, [one for one in arguments if one is not partial]
+    stage, others = partial.stage, [read for read in arguments if read is not partial]
     other: Any = others[0] if others else None
     if operation == "mean":
         return stage == "squares" and others[:2] == [[-1], True]
@@ -60,16 +60,16 @@ def as_layers(at: At, partial: Partial) -> Value:
     """What is no part of an rms_norm."""
     build, value = at.build, partial.of
     if partial.stage == "normalized":
-        own = {"eps": partial.epsilon, "elementwise_affine": False}
-        return build.rowwise(at, "rms_norm", value, [], **own)
-    found = build.product(at, value, value)
+        eps = partial.epsilon
+        return build.rowwise(at, "rms_norm", value, [], eps=eps, elementwise_affine=False)
+    value = build.product(at, value, value)
     if partial.stage != "squares":
-        found = build.mean(at, found, [-1], True)
+        value = build.mean(at, value, [-1], True)
     if partial.eps:
-        found = build.elementwise(at, "affine", found, shift=partial.eps)
+        value = build.elementwise(at, "affine", value, shift=partial.eps)
     if partial.stage in ("root", "inverse"):
-        found = build.elementwise(at, "sqrt", found)
-    return build.elementwise(at, "reciprocal", found) if partial.stage == "inverse" else found
+        value = build.elementwise(at, "sqrt", value)
+    return build.elementwise(at, "reciprocal", value) if partial.stage == "inverse" else value
 
 
 def squares(at: At, value: Value, exponent: Any) -> Partial:

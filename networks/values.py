@@ -24,7 +24,7 @@ def in_short(error: Exception) -> str:
 
 class ReadsImages(Exception):  # noqa: N818 - a second try has them
     """The network reads its input as images [channels, height, width] of a sample's numbers;
-    `places`: where each of these is in the input as it was said."""
+    `places`: where each of these is in the input as the user described it."""
 
     def __init__(self, sample: Sequence[int], places: np.ndarray) -> None:
         super().__init__(sample)
@@ -46,8 +46,8 @@ class Place(Protocol):
 class Value:
     """The numbers that a layer gives, as another's code sees them after its views: `places` has
     that code's shape, and says where each number is in the layer's own result, row by row; -1 is
-    what no layer gives. So any
-    chain of views is compared with what a layer needs number by number, whatever it is called."""
+    what no layer gives. So any chain of views is compared with what a layer needs, number by
+    number, whatever the views are called."""
 
     layer: str
     shape: tuple[int, ...]  # of the layer's own result
@@ -56,12 +56,14 @@ class Value:
 
     @property
     def places(self) -> np.ndarray:
-        return self.own if self.view is None else self.view
+        if self.view is not None:
+            return self.view
+        return np.arange(math.prod(self.shape)).reshape(self.shape)
 
     @property
-    def own(self) -> np.ndarray:
-        """The places of the layer's result as it is."""
-        return np.arange(math.prod(self.shape)).reshape(self.shape)
+    def plain(self) -> Value:
+        """The layer's result as the layer gives it."""
+        return replace(self, view=None)
 
     @property
     def is_plain(self) -> bool:
@@ -72,17 +74,17 @@ class Value:
         """An image of height 1, seen as operations of one dimension have it: [batch, channels,
         length]."""
         is_low = len(self.shape) == 4 and self.shape[2] == 1
-        return is_low and self.is_seen_as(self.own[:, :, 0])
+        return is_low and self.is_seen_as(self.plain.places[:, :, 0])
 
     @property
     def image(self) -> Value | None:
         """As a layer reads it; None of what is no image, or none as it is."""
-        is_one = len(self.shape) == 4 and (self.is_plain or self.is_line)
-        return replace(self, view=None) if is_one else None
+        return self.plain if len(self.shape) == 4 and (self.is_plain or self.is_line) else None
 
     def as_line_if(self, other: Value) -> Value:
         """This image seen as another that it comes from."""
-        return self.seen_as(self.own[:, :, 0]) if other.is_line and len(self.shape) == 4 else self
+        is_line = other.is_line and len(self.shape) == 4
+        return self.seen_as(self.plain.places[:, :, 0]) if is_line else self
 
     @property
     def is_whole(self) -> bool:
@@ -95,13 +97,10 @@ class Value:
         return bool((counts == 1).all())
 
     def seen_as(self, places: np.ndarray) -> Value:
-        own = self.own
-        plain = places.shape == own.shape and bool((places == own).all())
-        return replace(self, view=None if plain else places)
+        return self.plain if self.plain.is_seen_as(places) else replace(self, view=places)
 
     def is_seen_as(self, places: np.ndarray) -> bool:
-        mine = self.places
-        return mine.shape == places.shape and bool((mine == places).all())
+        return np.array_equal(self.places, places)
 
     @property
     def rows(self) -> np.ndarray | None:
@@ -129,10 +128,10 @@ def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
 def broadcast_to(numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     """In that shape; None where they do not meet it."""
     pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
-    meet = numbers.ndim <= len(shape) and all(one in (1, size) for one, size in pairs)
+    meet = numbers.ndim <= len(shape) and all(count in (1, size) for count, size in pairs)
     return np.broadcast_to(numbers, shape) if meet else None
 
 
-def said(**values: tuple[Any, Any]) -> dict[str, Any]:
-    """Of names with a value and what it is where it goes unsaid, those that must be said."""
-    return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
+def non_defaults(**settings: tuple[Any, Any]) -> dict[str, Any]:
+    """Of settings, each a value and its default, those whose value is another."""
+    return {name: value for name, (value, default) in settings.items() if value != default}
