@@ -151,14 +151,14 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _name(*parts: str) -> str:
-    """As bench has names, of letters, digits, '.', '_' and '-': größe is grosse, слой ____."""
+    """A name as bench has it, of letters, digits, '.', '_' and '-': größe is grosse, слой ____."""
     known = unicodedata.normalize("NFKD", "-".join(parts)).replace("ß", "ss")
     plain = "".join(letter for letter in known if not unicodedata.combining(letter))
     return re.sub(r"[^A-Za-z0-9._-]", "_", plain)[:LONGEST_NAME]
 
 
 def _text(described: dict[str, Any], ensure_ascii: bool = False) -> str:
-    """A line for each layer."""
+    """The network as JSON, with a line for each layer."""
     *head, (last, layers) = ((json.dumps(key), value) for key, value in described.items())
     lines = [f" {key}: {json.dumps(value, ensure_ascii=ensure_ascii)}," for key, value in head]
     rows = ",\n".join(f"  {json.dumps(layer, ensure_ascii=ensure_ascii)}" for layer in layers)
@@ -192,7 +192,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _input_type(text: str) -> int:
-    """How many tokens there are; 0 of numbers."""
+    """The number of tokens; 0 of numbers."""
     kind, _, count = text.partition(":")
     if text == "numbers":
         return 0

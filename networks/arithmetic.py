@@ -46,7 +46,8 @@ def add(call: Call) -> Any:
 
 
 def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray) -> bool:
-    """Of factors that are trained (strides.py) and that nothing else reads, a shift for each."""
+    """Whether a parameter is the bias of trained factors (strides.py): a number for each of them,
+    and nothing else reads their product."""
     step, steps = call.build.steps[value.layer], call.build.steps.values()
     if step.layer.get("bias", True) or "shared" in step.layer or call.is_used(name):
         return False
@@ -61,7 +62,7 @@ def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray)
 
 
 def sub(call: Call) -> Any:
-    """Of two results, or of one and a number."""
+    """The difference of two results, or of a result and a number."""
     call.only(alpha=1)
     left, right = call["self"], call["other"]
     if call.operation == "rsub":
@@ -128,7 +129,7 @@ def of_root(done: str) -> Callable[[Call], Any]:
 
 
 def power(call: Call) -> Any:
-    """Of whole numbers from 2 and of roots: products of itself, sqrt and reciprocal."""
+    """A whole power up to 4, a root, or the reciprocal of one: products, sqrt and reciprocal."""
     value, exponent = call.value(), call.arguments.get("exponent", 2)
     if np.size(exponent) != 1 or hasattr(exponent, "seen"):
         raise call.refused("its exponent is no number")
@@ -145,7 +146,7 @@ def power(call: Call) -> Any:
 
 
 def variance(call: Call) -> Value:
-    """Or its root, the standard deviation."""
+    """The variance, or its root, the standard deviation."""
     value = call.value()
     dim, rank = call.arguments.get("dim"), value.places.ndim
     axes = [dim] if isinstance(dim, int) else list(dim or range(rank))

@@ -31,7 +31,7 @@ class At(Place, Protocol):
 
 @dataclass(frozen=True)
 class Scaled:
-    """Queries or keys times a number, and no layer's result."""
+    """Queries or keys times a number. No layer gives it."""
 
     value: Value
     factor: float
@@ -40,7 +40,8 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Scores:
-    """A product of two results, and no layer's yet: [batch, (heads), time, time] in attention."""
+    """A product of two results, [batch, (heads), time, time] in attention. No layer gives it
+    yet."""
 
     query: Value
     key: Value  # transposed back, where it was a key
@@ -65,7 +66,7 @@ def of_one_call(
     hidden: np.ndarray | None = None,
     dropout: float = 0.0,
 ) -> Value:
-    """`hidden`: which scores are -inf. `dropout` is of the weights."""
+    """`hidden`: which scores are -inf. `dropout`: of the weights."""
     scores = Scores(query, key, causal=causal)
     scores = replace(scores, scale=scale or scores.usual_scale)
     if hidden is not None:
@@ -106,7 +107,7 @@ def _together(value: Value, is_joined: bool) -> Value:
 
 
 def scaled(at: At, operand: Any, factor: Any) -> Value | Scores | Scaled:
-    """By a number: scores, or queries and keys before their product."""
+    """The operand times a number: scores, or queries and keys before their product."""
     numbers = np.asarray(factor)
     if numbers.dtype == object or numbers.size != 1:
         return _by_constants(at, operand, numbers, np.zeros(1))
@@ -122,7 +123,7 @@ def scaled(at: At, operand: Any, factor: Any) -> Value | Scores | Scaled:
 
 
 def affine(at: At, operand: Any, scale: float, shift: Any) -> Value:
-    """scale x + shift; a factor before it is part of the scale."""
+    """scale x + shift. A factor before it becomes part of the scale."""
     shift = np.asarray(shift)
     if shift.dtype == object or shift.size != 1:
         return _by_constants(at, operand, np.full(1, scale), shift)
@@ -149,7 +150,7 @@ def _by_constants(at: At, operand: Any, scale: np.ndarray, shift: np.ndarray) ->
 
 
 def hidden_by(at: At, mask: Any) -> np.ndarray:
-    """Which scores a mask takes away, that is added (0 or -inf) or says which are left."""
+    """Which scores a mask hides: it is added (0 or -inf), or says which scores are left."""
     if not hasattr(mask, "numpy"):
         raise at.refused("its mask is calculated, not constant")
     numbers = mask.numpy()
@@ -160,7 +161,7 @@ def hidden_by(at: At, mask: Any) -> np.ndarray:
 
 
 def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:
-    """`hidden`: which scores are -inf."""
+    """Scores with a causal mask. `hidden`: which scores are -inf."""
     scores = _scores(at, operand)
     time = scores.query.places.shape[-2]
     later = np.triu(np.ones((time, time), dtype=bool), 1)
@@ -183,7 +184,7 @@ def softmax(at: At, operand: Any, axis: int) -> Any:
 
 
 def as_layers(at: At, operand: Any) -> Value:
-    """What has no place in an attention layer, for another that reads it."""
+    """Makes layers of an operand that another operation reads than attention's."""
     if isinstance(operand, Value):
         return operand
     if isinstance(operand, Scaled):
@@ -208,7 +209,8 @@ def _scores(at: At, operand: Any) -> Scores:
 
 
 def _attention(at: At, scores: Scores, value: Value) -> Value:
-    """Queries, keys and values are to be those of one linear layer, [time, batch, 3 heads size]."""
+    """One layer, where queries, keys and values are those of one linear layer, [time, batch, 3
+    heads size]; else products and a softmax."""
     query, parts = scores.query, (scores.query, scores.key, value)
     is_usual = math.isclose(scores.scale, scores.usual_scale, rel_tol=1e-6)
     is_of_one = len({part.layer for part in parts}) == 1 and query.time_first

@@ -24,8 +24,8 @@ LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse"
 
 @dataclass
 class Step:
-    """A layer of bench's with what it reads, what it gives, and what its parameters are called (or
-    are) in the original, in the order of its module's parameters."""
+    """A layer of bench's: what it reads and gives, and its parameters (their paths in the original,
+    or their numbers) in the order of its module's."""
 
     layer: dict[str, Any]
     reads: list[str]
@@ -36,7 +36,7 @@ class Step:
 
 class Builder:
     def __init__(self, sample: Sequence[int], is_tokens: bool, settled: bool = False) -> None:
-        """`settled`: the input's numbers may not be seen as another shape's any more."""
+        """`settled`: the shape of the input is final, and no other one is tried."""
         shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
         self.input = Value("input", shape, is_tokens)
         self.steps: dict[str, Step] = {}
@@ -45,9 +45,7 @@ class Builder:
         self.slices = Slices(self)
         self.notes: list[str] = []  # sentences about what is not as in the original
         self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
-        self._turned: dict[str, Value] = {}  # images, as sequences
-        self._images: dict[tuple[str, int, int], Value] = {}  # sequences, as images
-        self._strided: dict[tuple[str, bytes, tuple[int, ...]], Value] = {}
+        self._made_once: dict[tuple[str, str, str], Value] = {}
 
     def layer(
         self,
@@ -90,17 +88,12 @@ class Builder:
             raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
         return value
 
-    def strided(self, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]) -> Value:
-        """The numbers of each sample of a plain value in this order, in this shape: one layer for
-        all who read them so."""
-        key = (value.layer, order.tobytes(), sample)
-        if key not in self._strided:
-            sizes, steps = strides.fitted(order) or ([1], [1])
-            settings = {"shape": list(sample), "size": sizes, "stride": steps}
-            settings |= non_defaults(storage_offset=(int(order[0]), 0))
-            name = f"{at.name}.strided"
-            self._strided[key] = self.layer(at, "as_strided", [value], name=name, **settings)
-        return self._strided[key]
+    def once(self, at: Place, kind: str, value: Value, name: str, **settings: Any) -> Value:
+        """A layer of a plain value, without parameters, that all who need it share."""
+        key = (value.layer, kind, repr(settings))
+        if key not in self._made_once:
+            self._made_once[key] = self.layer(at, kind, [value.plain], name=name, **settings)
+        return self._made_once[key]
 
     def elementwise(self, at: Place, kind: str, value: Value, **settings: Any) -> Value:
         value = self.slices.part(at, value)
@@ -113,7 +106,7 @@ class Builder:
     def rowwise(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any], **settings: Any
     ) -> Value:
-        """Of each row by itself (the last dimension), in whatever order the rows are."""
+        """A layer of each row (the last dimension) by itself, in whatever order the rows are."""
         value = self.sequence(at, value)
         if value.rows is None and value.time_first and len(value.shape) == 3:
             turned = _as_line(value)  # whose rows are places in time
@@ -132,7 +125,7 @@ class Builder:
     def image(
         self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **settings: Any
     ) -> Value:
-        """Of an image, or of a line, which is one of height 1."""
+        """A layer of an image, or of a line, which is an image of height 1."""
         value = self.slices.part(at, value)
         if kind == "conv2d" and self._is_of_points(value, settings):
             row = {"out_features": settings["out_channels"]}
@@ -152,13 +145,13 @@ class Builder:
         return self.layer(at, kind, [value.image], parameters, **settings).as_line_if(value)
 
     def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: float) -> Value:
-        """Of images, of lines, or of vectors."""
+        """Batch normalization of images, of lines, or of vectors."""
         is_vector = len(value.shape) == 2 and value.places.ndim == 2
         layer = self.rowwise if is_vector else self.image
         return layer(at, "batch_norm", value, parameters, **eps)
 
     def _read_as_image(self, value: Value) -> None:
-        """Throws ReadsImages of the input, whose numbers may lie so."""
+        """Raises ReadsImages where the value is the input in another order."""
         shape = value.places.shape
         is_input = value.layer == "input" and not value.time_first and len(shape) in (3, 4)
         if is_input and not self._settled and value.is_whole and shape[0] == BATCH:
@@ -168,7 +161,7 @@ class Builder:
                 raise ReadsImages(image, value.places)
 
     def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:
-        """Its height and width, by the nearest pixel."""
+        """The image with these sizes, by the nearest pixel."""
         before = value.places.shape[2:]
         factors = [size / old for size, old in zip(sizes, before, strict=True)]
         if any(factor != int(factor) or factor < 1 for factor in factors):
@@ -180,7 +173,8 @@ class Builder:
 
     @staticmethod
     def _is_of_points(value: Value, settings: dict[str, Any]) -> bool:
-        """Of a row seen as an image of one pixel, as squeeze and excitation has it: a product."""
+        """Whether a convolution reads a row as an image of one pixel, as in squeeze and excitation:
+        it is a product."""
         is_bare = settings["kernel_size"] == 1 and not {"padding", "groups"} & settings.keys()
         is_row = is_bare and len(value.shape) == 2
         return is_row and value.is_seen_as(_points(value, value.places.ndim))
@@ -233,7 +227,7 @@ class Builder:
         return self._joint(at, "add", "adds", left, right)
 
     def _joint(self, at: Place, kind: str, does: str, left: Value, right: Value) -> Value:
-        """Of two values, number by number; each is repeated where the other has more."""
+        """A layer of two values, number by number. Each is repeated where the other has more."""
         if left.shape == right.shape and left.is_seen_as(right.places) and left.is_whole:
             parts: list[Value] | None = [left, right]
         else:
@@ -271,7 +265,8 @@ class Builder:
         return self.layer(at, "concatenate", values).of_rows(rows[0])
 
     def product(self, at: Place, left: Value, right: Value) -> Value:
-        """Of values of one shape and order, or of which one has a number for all places."""
+        """The product of values of one shape and order, or of a value and factors for all its
+        places."""
         left, right = self.slices.part(at, left), self.slices.part(at, right)
         for whole, factor in ((left, right), (right, left)):
             if whole.shape != factor.shape and self._is_gate(whole, factor):
@@ -280,7 +275,7 @@ class Builder:
 
     @staticmethod
     def _is_gate(whole: Value, factor: Value) -> bool:
-        """Whether each number of `whole` meets that of its sample and channel."""
+        """Whether each number of `whole` meets the factor of its sample and channel."""
         count = len(whole.shape)
         if count == 3 and whole.time_first and factor.shape == whole.shape[1:]:
             shared = whole.places % math.prod(factor.shape)
@@ -298,7 +293,7 @@ class Builder:
             return False
 
     def place(self, at: Place, value: Value) -> Value:
-        """A view of the first or the last place of a sequence is a layer; others stay views."""
+        """The first or the last place of a sequence as a layer. Other views stay views."""
         if not value.time_first or len(value.shape) != 3:
             return value
         if value.shape[0] == 1 and value.places.ndim != 2:  # all of it, and still in time
@@ -320,8 +315,8 @@ class Builder:
         batch_first: bool,
         dropout: float = 0.0,
     ) -> Value:
-        """A stack of them, the parameters of each, with dropout between; what it gives lies as
-        what it reads."""
+        """A stack of recurrent layers with these parameters, and dropout between them. What it
+        gives has the axes of what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
         value = self.sequence(at, value)
 
@@ -346,7 +341,7 @@ class Builder:
         return value.seen_as(value.plain.places.transpose(axes))
 
     def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
-        """What a view makes of it: a layer only where samples become rows."""
+        """The value as a view has it. A view is a layer only where samples become rows."""
         value = self.place(at, value.seen_as(places))
         if value.places.ndim != 2 or len(value.shape) < 3:
             return value
@@ -366,7 +361,7 @@ class Builder:
     def embedding(
         self, at: Place, tokens: Value, parameters: Sequence[Any], count: int, width: int
     ) -> Value:
-        """Of a batch of single tokens it gives rows, and no sequence of one place."""
+        """An embedding. Of a batch of single tokens it gives rows, not a sequence of one place."""
         tokens = self.slices.part(at, tokens)
         if tokens.layer not in self.tokens or not tokens.is_whole:
             raise at.refused(
@@ -377,8 +372,8 @@ class Builder:
         return self.viewed(at, given, given.places)
 
     def sequence(self, at: Place, value: Value) -> Value:
-        """An image whose channels are read as rows: its places in time, [height width, batch,
-        channels], seen as before. All else stays as it is."""
+        """An image whose channels are read as rows becomes a sequence, [height width, batch,
+        channels], seen as before. Other values stay as they are."""
         value = self.slices.part(at, value)
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
@@ -386,14 +381,12 @@ class Builder:
 
     def turned(self, at: Place, value: Value) -> Value:
         """An image as the sequence of its pixels, seen as before."""
-        if value.layer not in self._turned:
-            name = f"{at.name}.sequence"
-            self._turned[value.layer] = self.layer(at, "to_sequence", [value.plain], name=name)
-        return self._turned[value.layer].seen_as(_as_sequence(value).places)
+        sequence = self.once(at, "to_sequence", value, f"{at.name}.sequence")
+        return sequence.seen_as(_as_sequence(value).places)
 
     def _as_image(self, at: Place, value: Value) -> Value | None:
-        """A sequence or a vector, or an image in another order, that is seen as an image or a
-        line."""
+        """A sequence, a vector, or an image in another order as the image or line that it is seen
+        as."""
         seen = value.places
         if not value.is_whole:
             return None
@@ -422,18 +415,11 @@ class Builder:
         return None
 
     def _image_of(self, at: Place, value: Value, height: int, channels: int) -> Value:
-        """What a to_image makes of a sequence, once for all who read it."""
-        key = (value.layer, height, channels)
-        if key not in self._images:
-            name, sizes = (
-                f"{at.name}.image",
-                non_defaults(height=(height, 1), channels=(channels, 0)),
-            )
-            self._images[key] = self.layer(at, "to_image", [value.plain], name=name, **sizes)
-        return self._images[key]
+        sizes = non_defaults(height=(height, 1), channels=(channels, 0))
+        return self.once(at, "to_image", value, f"{at.name}.image", **sizes)
 
     def as_output(self, at: Place, value: Value) -> Value:
-        """A part of a result, or one in another order, as rows of their own."""
+        """The output: a part of a result, or a result in another order, becomes rows of its own."""
         value = self.slices.part(at, value)
         is_turned = len(value.places) == BATCH and value.places.ndim == 2 and not value.is_plain
         if value.is_whole and not is_turned:
@@ -441,7 +427,7 @@ class Builder:
         return strides.rearranged(self, at, value) or value
 
     def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
-        """What gives `value` is of a kind that bench has in a loss alone."""
+        """Makes the layer that gives `value` one of a kind that bench has in a loss alone."""
         self.steps[value.layer].layer["type"] = kind
         self._ends[value.layer] = at.refused(
             "it can only end the network, where --loss-function=cross-entropy or nll has it"
@@ -449,7 +435,7 @@ class Builder:
         return value
 
     def _free(self, name: str) -> str:
-        """Like it, but no other's."""
+        """This name, or, where another layer has it, a similar one."""
         number, free = 1, name
         while free == "input" or free in self.steps:
             number += 1
@@ -459,7 +445,7 @@ class Builder:
     # ---- the whole
 
     def alive(self, value: Value) -> list[Step]:
-        """What `value` depends on, in order: it ends with the layer that gives it."""
+        """The layers that `value` depends on, in order. The last one gives it."""
         needed = {value.layer}
         for name, step in reversed(self.steps.items()):
             if name in needed:
@@ -467,7 +453,7 @@ class Builder:
         return [step for name, step in self.steps.items() if name in needed]
 
     def described(self, name: str, value: Value, loss_function: str) -> dict[str, Any]:
-        """The network whose output `value` is."""
+        """The JSON of the network whose output is `value`."""
         time_first, shape, places = value.time_first, value.shape, value.plain.places
         orders = [places]
         if time_first and len(shape) == 3:
@@ -513,12 +499,12 @@ class Builder:
 
 
 def _points(value: Value, rank: int) -> np.ndarray:
-    """A row as an image of one pixel, of so many dimensions."""
+    """The places of a row that is seen as an image of one pixel, with `rank` dimensions."""
     return value.plain.places.reshape(*value.shape, *[1] * (rank - 2))
 
 
 def _as_sequence(value: Value) -> Value:
-    """An image's numbers, as they lie in [height width, batch, channels]."""
+    """An image as the sequence of its pixels, [height width, batch, channels]."""
     b, c, h, w = value.shape
     order = value.plain.places.reshape(b, c, h * w).transpose(2, 0, 1)
     places = np.argsort(order.ravel())[value.places]
@@ -526,7 +512,7 @@ def _as_sequence(value: Value) -> Value:
 
 
 def _as_line(value: Value) -> Value:
-    """A sequence's numbers, as they lie in [batch, width, 1, time]."""
+    """A sequence as a line, [batch, width, 1, time]."""
     t, b, w = value.shape
     places = np.argsort(value.plain.places.transpose(1, 2, 0).ravel())[value.places]
     return replace(value, shape=(b, w, 1, t), time_first=False, view=places)

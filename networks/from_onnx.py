@@ -33,7 +33,7 @@ _NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make
 
 
 def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
-    """The file, with a batch of BATCH where it lets one choose."""
+    """The model in the file, with at least opset 13."""
     if not path.is_file():
         raise Refused(f"{path}: there is no such file")
     try:
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def epsilon(self) -> float:
-        """Of a normalization, as the float32 was written."""
+        """The epsilon of a normalization as it was written before it became a float32."""
         return float(f"{self.get('epsilon', 1e-5):.6g}")
 
     def value(self, index: int = 0) -> Value:
@@ -92,7 +92,7 @@ class Call:
         return given
 
     def constant(self, index: int) -> np.ndarray | None:
-        """An input that does not depend on the network's; None where it is left out."""
+        """An input that does not depend on the network's inputs; None where it is left out."""
         given = self.inputs[index] if index < len(self.inputs) else None
         if isinstance(given, Value):
             raise self.refused(
@@ -108,13 +108,13 @@ class Call:
 
     @property
     def axes(self) -> list[int]:
-        """Of a reduction: its second input, or in older opsets an attribute."""
+        """The axes of a reduction: its second input, or in older opsets an attribute."""
         axes = self.constant(1)
         return list(self.get("axes", [])) if axes is None else axes.tolist()
 
     def only(self, **allowed: Any) -> None:
-        """Refuses attributes that no layer has, by their names; the value allowed first is ONNX's
-        own where the attribute is left out."""
+        """Refuses attributes that no layer has. The first of the allowed values is ONNX's
+        default."""
         for name, value in allowed.items():
             choices = value if isinstance(value, tuple) else (value,)
             given = self.get(name, choices[0])
@@ -127,18 +127,18 @@ class Call:
 
     @property
     def directions(self) -> int:
-        """Two of images, one of lines."""
+        """2 of images, 1 of lines."""
         return self.value().places.ndim - 2
 
     @property
     def pads_apart(self) -> list[int]:
-        """Of a convolution, those that differ at the ends; else none."""
+        """The pads of a convolution, if those at both ends differ; else none."""
         pads, count = list(self.get("pads", [])), self.directions
         is_apart = self.node.op_type == "Conv" and pads[:count] != pads[count:]
         return pads if is_apart else []
 
     def pair(self, attribute: str, unsaid: int) -> Any:
-        """One that has a number for each direction: as the layers' JSON has it."""
+        """An attribute with a number for each direction, as the layers' JSON has it."""
         count = self.directions
         sizes = list(self.get(attribute, [unsaid] * count))
         if sizes[count:] and sizes[:count] != sizes[count:]:  # at the ends
@@ -152,7 +152,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The path of the module, where its weight tells it; else the node's."""
+        """The path of the module, if a weight's name tells it; else the node's name."""
         for given in self.node.input:
             if given in self.graph.initializers and not _NUMBERED.match(given):
                 path, _, last = given.rpartition(".")
@@ -165,7 +165,7 @@ class Call:
 
 
 class Graph:
-    """Walks through the nodes of a file, which stand in their order."""
+    """Walks through the nodes of a file in their order."""
 
     def __init__(
         self,
@@ -238,8 +238,8 @@ class Graph:
         return self.build.notes
 
     def _walk(self, sample: tuple[int, ...] = (), places: np.ndarray | None = None) -> None:
-        """`sample` is the shape of the input, where it is not the file's, and `places` the order of
-        its numbers there."""
+        """`sample`: the shape of the input, if it is not the file's, and `places`: the order of its
+        numbers there."""
         self.values: dict[str, Any] = {
             weights.name: numpy_helper.to_array(weights) for weights in self.model.graph.initializer
         }
@@ -286,7 +286,7 @@ class Graph:
     def _sample(
         self, given: onnx.ValueInfoProto, tokens: int, shape: tuple[int, ...] | None
     ) -> tuple[int, ...]:
-        """Its shape; () where the input is one token or number a sample."""
+        """The shape of one sample of an input; () where it is one token or number."""
         tensor = given.type.tensor_type
         is_tokens = tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
         if is_tokens != bool(tokens):
@@ -350,7 +350,7 @@ class Graph:
             raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
 
     def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
-        """What onnx's reference makes of constants."""
+        """What onnx's reference computes from constants."""
         known = {name: x for name, x in zip(node.input, inputs, strict=True) if name}
         types = {n: onnx.helper.np_dtype_to_tensor_dtype(np.asarray(known[n]).dtype) for n in known}
         given = [onnx.helper.make_tensor_value_info(n, types[n], None) for n in known]
@@ -363,7 +363,8 @@ class Graph:
 
 
 def _without_names(graph: onnx.GraphProto) -> None:
-    """Where scikit-learn's classifiers give a dictionary of probabilities, these alone."""
+    """Replaces the dictionaries of probabilities that scikit-learn's classifiers give by the
+    probabilities."""
     kind = onnx.TensorProto.FLOAT
     for node in [node for node in graph.node if node.op_type == "ZipMap"]:
         for output in graph.output:
@@ -373,7 +374,7 @@ def _without_names(graph: onnx.GraphProto) -> None:
 
 
 def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
-    """Of the output that is trained: the only one of numbers, or the wanted one."""
+    """The place of the output that is trained: the wanted one, or the only one of numbers."""
     count = len(graph.output)
     if wanted is not None and wanted >= count:
         raise Refused(f"the network gives {count} outputs, and --output={wanted} counts from 0")
@@ -392,7 +393,8 @@ def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
 
 
 def _needed_for(graph: onnx.GraphProto, output: str) -> set[str]:
-    """What it is computed from: a classifier's labels, for one, are none of a network's layers."""
+    """The names that the output is computed from. A classifier's labels, for example, are not among
+    them."""
     needed = {output}
     for node in reversed(graph.node):
         if needed.intersection(node.output):

@@ -31,7 +31,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of the module's, by its path; `seen` is a Value of what views make of it."""
+    """A parameter of the module, by its path. `seen`: as views show it."""
 
     name: str
     seen: Value
@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class NoLayers:
-    """What an operation gives beside its result, and no layer of bench's does."""
+    """A second result of an operation, which no layer of bench's gives."""
 
     what: str
 
@@ -63,7 +63,7 @@ class Call:
         return self.arguments[argument]
 
     def value(self, argument: str = "") -> Value:
-        """One of them, or the first, which is to be what a layer gives."""
+        """This argument, or the first one, which must be what a layer gives."""
         name = argument or next(iter(self.arguments))
         read = self.arguments[name]
         if isinstance(read, Value):
@@ -75,7 +75,7 @@ class Call:
         raise self.refused(f"its {name} is no layer's result")
 
     def parameter(self, argument: str) -> list[str]:
-        """The path of one that is a parameter; [] where it is None."""
+        """The path of an argument that is a parameter; [] where it is None."""
         parameter = self.arguments[argument]
         return [] if parameter is None else [self._plain(argument, parameter).name]
 
@@ -83,22 +83,17 @@ class Call:
         return [self._plain(argument, parameter).name for parameter in self.arguments[argument]]
 
     def shape(self, argument: str, index: int | None = None) -> tuple[int, ...]:
-        """Of a parameter, or of one in a list of them."""
+        """The shape of a parameter, or of one in a list of parameters."""
         read = self.arguments[argument]
         return self._plain(argument, read if index is None else read[index]).seen.shape
 
-    def table(self, argument: str) -> tuple[str, np.ndarray]:
-        """A parameter's path, and which of its numbers are read."""
-        parameter = self.arguments[argument]
+    def table(self, argument: str, index: int | None = None) -> tuple[str, np.ndarray]:
+        """The path of a parameter, or of one in a list, and which of its numbers are read."""
+        read = self.arguments[argument]
+        parameter = read if index is None else read[index]
         if not isinstance(parameter, Parameter):
-            raise self.refused(f"its {argument} is no layer's result")
-        return parameter.name, parameter.seen.places
-
-    def part(self, argument: str, index: int) -> tuple[str, np.ndarray]:
-        """The same of a parameter in a list."""
-        parameter = self.arguments[argument][index]
-        if not isinstance(parameter, Parameter):
-            raise self.refused(f"what it reads at {index} of {argument} is no layer's result")
+            what = f"its {argument}" if index is None else f"what it reads at {index} of {argument}"
+            raise self.refused(f"{what} is no layer's result")
         return parameter.name, parameter.seen.places
 
     def rows_of_table(self, argument: str, rows: torch.Tensor) -> Parameter:
@@ -106,7 +101,7 @@ class Call:
         return replace(table, seen=table.seen.seen_as(table.seen.places[rows.numpy()]))
 
     def shifts(self, layer: str, parameter: str) -> None:
-        """The layer before has that as its bias."""
+        """Gives a layer that already exists this parameter as its bias."""
         step = self.build.steps[layer]
         self._graph.used[parameter] = layer
         step.layer.pop("bias")
@@ -129,7 +124,7 @@ class Call:
         return NoLayers(what)
 
     def layer_of(self, parameters: list[str]) -> dict[str, Any] | None:
-        """The layer before that has one of them."""
+        """The layer that already has one of these parameters."""
         names = [self._graph.used[path] for path in parameters if path in self._graph.used]
         return self.build.steps[names[0]].layer if names else None
 
@@ -139,7 +134,7 @@ class Call:
         return parameter
 
     def only(self, **allowed: Any) -> None:
-        """Refuses arguments that no layer has, by their names."""
+        """Refuses arguments that no layer has."""
         for name, value in allowed.items():
             given = self.arguments[name]
             same = list(given) == value if isinstance(value, list) else given == value
@@ -148,7 +143,7 @@ class Call:
                 raise self.refused(f"{name} is {given}, and can only be {value}")
 
     def pair(self, argument: str, sizes: Sequence[int] = ()) -> Any:
-        """One that has a number for each direction: as the layers' JSON has it."""
+        """An argument with a number for each direction, as the layers' JSON has it."""
         sizes = sizes or self.arguments[argument]
         sizes = [sizes] if isinstance(sizes, int) else list(sizes)
         is_line = self.operation.endswith("1d")
@@ -157,7 +152,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The path of the module of PyTorch's that calls it; else of the user's, and what it is."""
+        """The path of PyTorch's module that calls the operation; else the path of the user's
+        module, and the operation."""
         stack = list((self.node.meta.get("nn_module_stack") or {}).values())
         path, kind = stack[-1] if stack else ("", "")
         kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
@@ -178,7 +174,7 @@ class Graph:
     """Walks through the operations of a module in the order in which it calls them."""
 
     def __init__(self, program: ExportedProgram, *wanted: Input, output: int | None = None) -> None:
-        """`output`: which of the tensors is trained that it gives; None: its only one."""
+        """`output`: which of the module's tensors is trained; None: its only one."""
         self.program, self._wanted = program, wanted
         self.end = ""  # what the loss has of the network's (ending.py)
         self.place = self._place_of_output(output)
@@ -193,8 +189,8 @@ class Graph:
         self._walk_somehow()
 
     def _walk_somehow(self) -> None:
-        """With the input as the user describes it; or as a series [batch, time, columns], which is
-        a line that is read as a sequence. Refused as the walk was that came furthest."""
+        """Reads the input as the user describes it, or as a series [batch, time, columns], which is
+        a line that is read as a sequence. Refused for the reason of the walk that came furthest."""
         are_tokens = any(argument.tokens for argument in self._wanted)
         self.preparations = Preparations(self.program, are_tokens)
         refused, furthest = None, -1
@@ -225,8 +221,7 @@ class Graph:
         """`sample` is the shape of the input where the user's is another, and `places` the order of
         its numbers there. `series`: the input is [time, columns], and a line of so many
         channels."""
-        specs = self.program.graph_signature.input_specs
-        names = [spec.arg.name for spec in specs if spec.kind == InputKind.USER_INPUT]
+        names = self.program.graph_signature.user_inputs
         samples = [self._sample(at) for at in range(len(names))]
         if series:
             time, columns = samples[0]
@@ -263,9 +258,8 @@ class Graph:
         return tensors[wanted or 0]
 
     def _sample(self, at: int) -> tuple[int, ...]:
-        """The shape of one sample of an input, as it is once prepared."""
-        specs = self.program.graph_signature.input_specs
-        name = [spec.arg.name for spec in specs if spec.kind == InputKind.USER_INPUT][at]
+        """The shape of one sample of an input behind its preparations."""
+        name = self.program.graph_signature.user_inputs[at]
         return self.preparations.sample(name) or self._wanted[at].shape
 
     @property
@@ -305,12 +299,12 @@ class Graph:
         raise AssertionError("a graph ends with its output")
 
     def _given_by(self, output: fx.Node) -> Any:
-        """Which of its results is trained."""
+        """The result that is trained."""
         results = zip(output.args[0], self.program.graph_signature.output_specs, strict=True)
         return [x for x, spec in results if spec.kind == OutputKind.USER_OUTPUT][self.place]
 
     def _needed(self) -> set[fx.Node]:
-        """What that depends on, or may, because others are changed in place."""
+        """The nodes that the result depends on, and those that change others in place."""
         needed: set[fx.Node] = set()
         for node in reversed(self.program.graph.nodes):
             if node.op == "output":
@@ -397,7 +391,7 @@ class Graph:
         return Call(self, call.node)
 
     def _unchanged(self, call: Call) -> Any:
-        """To a device, or a type that it has already: of a CPU's float64 nothing comes of it."""
+        """A move to a device, or to a type that the tensor already has on a CPU in float64."""
         node, (read, *_) = call.node, call.node.all_input_nodes
         before, after = read.meta["val"].dtype, node.meta["val"].dtype
         if before.is_floating_point != after.is_floating_point:
@@ -405,7 +399,7 @@ class Graph:
         return self._values[read]
 
     def _view(self, call: Call) -> Any:
-        """What PyTorch itself makes of the places, for whatever view."""
+        """The places as PyTorch itself moves them, for any view."""
         node, viewed = call.node, self._values[call.node.all_input_nodes[0]]
         if not isinstance(viewed, Parameter):
             viewed = call.value()
@@ -427,7 +421,7 @@ class Graph:
     def _copied_between(
         self, call: Call, value: Value, node: fx.Node, seen: np.ndarray, places: Callable[..., Any]
     ) -> Value:
-        """A view of a view that no strides describe is one of a copy of the first."""
+        """A view of a view that no strides describe becomes a view of a copy of the first."""
         after = value.seen_as(seen)
         if not value.is_plain and strides.is_one_copy(value) and not strides.is_one_copy(after):
             copy = strides.rearranged(self.build, call, value)
@@ -440,7 +434,7 @@ class Graph:
         return self.build.viewed(call, value, seen)
 
     def _note(self, call: Call, added: list[str], result: Any) -> None:
-        """Which node a layer computes, and that no parameter has two layers."""
+        """Notes which node a layer computes. Refuses a parameter that two layers have."""
         for name in added:
             step = self.build.steps[name]
             first = self.used.get(step.parameters[0]) if step.parameters else None

@@ -33,7 +33,7 @@ def _hard_sigmoid(call: Call) -> Value:
 
 
 def _elementwise(kind: str, **numbers: tuple[str, float, float]) -> Callable[[Call], Value]:
-    """With numbers of its own: each with ONNX's name, and where it goes unsaid there and here."""
+    """A layer with numbers of its own: each with ONNX's name, and its default there and here."""
 
     def layer(call: Call) -> Value:
         settings = {
@@ -110,7 +110,8 @@ def _given(*parameters: np.ndarray | None) -> list[np.ndarray]:
 
 
 def same_numbers(left: np.ndarray, right: np.ndarray) -> bool:
-    """Of weights that were started by chance: a file has one that two layers share twice."""
+    """Whether two weights are one. Weights start at random, so two layers with the same numbers
+    share them."""
     return left.ndim > 1 and np.array_equal(left, right) and (left != left.flat[0]).any()
 
 
@@ -165,7 +166,7 @@ def _add(call: Call) -> Any:
 
 
 def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
-    """What convolutions and pools say alike."""
+    """The settings that convolutions and pools share."""
     call.only(auto_pad=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     padding = 0 if call.pads_apart else call.pair("pads", 0)
     if call.get("auto_pad", "").startswith("SAME"):
@@ -175,7 +176,7 @@ def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
 
 
 def _same(call: Call, size: Any) -> Any:
-    """The padding with which an image keeps its size, or its part by the stride."""
+    """The padding with which an image keeps its size, or its size divided by the stride."""
     places = call.value().places.shape[2:]
     sides = []
     for axis, extent in enumerate(both(size)[2 - len(places) :]):
@@ -222,7 +223,7 @@ def _conv_transpose(call: Call) -> Value:
 
 
 def _resize(call: Call) -> Value:
-    """Both ways to count pixels repeat each one, where the factor is whole."""
+    """With a whole factor, both ways to count pixels repeat each pixel."""
     call.only(
         mode="nearest", antialias=0, coordinate_transformation_mode=("half_pixel", "asymmetric")
     )
@@ -301,8 +302,8 @@ def _group_norm(call: Call) -> Value:
 
 
 def _instance_norm(call: Call) -> Value:
-    """By channels, or by groups of them, in which an image was seen as [batch, groups, ...]: that
-    is how PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
+    """By channels, or by groups of channels, if the image is seen as [batch, groups, ...]. So
+    PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
     value, scale, shift = call.value(), call.weight(1), call.weight(2)
     groups, in_order = value.places.shape[1], value.plain.places.ravel()
     if len(value.shape) != 4 or not np.array_equal(value.places.ravel(), in_order):
@@ -317,7 +318,7 @@ def _instance_norm(call: Call) -> Value:
 
 
 def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
-    """The group_norm in front, where a number for each channel can become its own."""
+    """The group_norm before this node, if it can have the constant, a number for each channel."""
     value = call.inputs[index]
     if not isinstance(value, Value):
         return None
@@ -409,7 +410,7 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 
 
 def _recurrent(call: Call) -> tuple[Value, Value]:
-    """Of all inputs only the tokens' sequences, weights and biases; zero states may be given."""
+    """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
     kind = call.node.op_type.lower()
     call.only(direction="forward", layout=0)
     if kind == "lstm":

@@ -66,7 +66,7 @@ def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
 
 
 def _random(graph: Graph, place: int, random: np.random.Generator) -> np.ndarray:
-    """Of one input."""
+    """Random numbers or tokens for one input."""
     read = graph.inputs[place]
     shape = graph.arguments[read.name].places.shape
     if not graph.tokens[place]:

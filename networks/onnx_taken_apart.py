@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gelu:
-    """How far a GELU, x * (1 + erf(x / sqrt(2))) * 0.5, has come, and no layer's result."""
+    """A part of a GELU, x * (1 + erf(x / sqrt(2))) * 0.5. No layer gives it."""
 
     of: Value
     is_shifted: bool = False  # 1 + erf
@@ -73,7 +73,7 @@ def exact(factor: Any) -> Any:
 
 
 def _where(call: Call) -> Any:
-    """Scores, but where a mask is -inf."""
+    """Scores with a mask of -inf."""
     condition, (_, chosen, other) = call.weight(0), call.inputs
     hides = isinstance(chosen, np.ndarray)
     scores, fill = (other, chosen) if hides else (chosen, call.weight(2))
@@ -83,7 +83,7 @@ def _where(call: Call) -> Any:
 
 
 def _attention(call: Call) -> Value:
-    """ONNX's own, since opset 23."""
+    """ONNX's own attention, since opset 23."""
     call.only(softcap=0.0, q_num_heads=0, kv_num_heads=0)
     if any(given is not None for given in call.inputs[3:]):
         raise call.refused("a mask or keys of the past are given")

@@ -38,12 +38,12 @@ class Preparations:
         self.ends |= {chain[-1]: name for name, chain in self._chains.items()}
 
     def sample(self, name: str) -> tuple[int, ...]:
-        """The shape of one sample of an input behind them; () without any."""
+        """The shape of one sample of an input behind its preparations; () without any."""
         chain = self._chains.get(name)
         return tuple(chain[-1].meta["val"].shape[1:]) if chain else ()
 
     def done(self, name: str, x: torch.Tensor, values: dict[fx.Node, Any]) -> torch.Tensor:
-        """To an input, with the constants among these."""
+        """The input behind its preparations; `values`: the constants that they use."""
         before = next(node for node in values if node.name == name)
         for node in self._chains.get(name, []):
             known = {**values, before: x}
@@ -63,7 +63,7 @@ class Preparations:
 
 
 def _chain(node: fx.Node, later: set[fx.Node]) -> list[fx.Node]:
-    """Up to the last arithmetic."""
+    """The operations of an input up to the last arithmetic one."""
     chain: list[fx.Node] = []
     end = 0
     while len(users := [user for user in node.users if not is_check(user)]) == 1:
@@ -80,10 +80,10 @@ def _chain(node: fx.Node, later: set[fx.Node]) -> list[fx.Node]:
 
 
 def is_check(node: fx.Node) -> bool:
-    """Of types and devices, which export writes down where a tensor is moved."""
+    """Whether a node checks types or devices: export adds such nodes where a tensor is moved."""
     return getattr(node.target, "__name__", "").startswith("_assert_tensor_metadata")
 
 
 def operation_of(node: fx.Node) -> str:
-    """relu, also of aten.relu_.default"""
+    """The name of an operation: relu, also of aten.relu_.default."""
     return node.target._schema.name.removeprefix("aten::").rstrip("_")

@@ -39,7 +39,7 @@ def _turned(value: Value) -> Value:
 
 
 def _copied(build: Builder, at: Place, value: Value) -> Value:
-    """[batch, (heads), time, width] as a sequence that has the heads beside each other."""
+    """A copy of [batch, (heads), time, width] as a sequence with its heads side by side."""
     seen = value.places
     if seen.ndim not in (3, 4) or len(seen) != BATCH:
         return value
@@ -54,7 +54,7 @@ def _copied(build: Builder, at: Place, value: Value) -> Value:
 
 
 def softmax(build: Builder, at: Place, value: Value, causal: bool = False) -> Value:
-    """Of the last dimension. `causal` of heads' scores alone."""
+    """The softmax of the last dimension. `causal`: only of heads' scores."""
     value = build.sequence(at, value)
     heads = heads_of(value)
     if not heads or (value.rows is not None and not causal):
@@ -64,7 +64,7 @@ def softmax(build: Builder, at: Place, value: Value, causal: bool = False) -> Va
 
 
 def dot(build: Builder, at: Place, value: Value, keeps: bool) -> Value | None:
-    """The sum over the last dimension of a product of two vectors; None of anything else."""
+    """The sum over the last dimension of a product of two vectors; None of other values."""
     step = build.steps.get(value.layer)
     if step is None or step.layer["type"] != "multiply" or not value.is_plain:
         return None
@@ -76,7 +76,7 @@ def dot(build: Builder, at: Place, value: Value, keeps: bool) -> Value | None:
 
 
 def heads_of(value: Value) -> int:
-    """As how many heads a sequence is seen; 0: as none."""
+    """The number of heads that a sequence is seen as; 0: it is not seen as heads."""
     places = value.places
     if places.ndim not in (3, 4) or len(value.shape) not in (2, 3):
         return 0
@@ -90,7 +90,7 @@ def heads_of(value: Value) -> int:
 
 
 def as_heads(value: Value, heads: int) -> np.ndarray:
-    """[batch, heads, time, width of a head]; a vector is a sequence of one place."""
+    """[batch, heads, time, width of a head]. A vector is a sequence of one place."""
     time = 1 if len(value.shape) == 2 else value.shape[0]
     by_time = value.plain.places.reshape(time, -1, heads, value.shape[-1] // heads)
     return by_time.transpose(1, 2, 0, 3)

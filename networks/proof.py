@@ -35,7 +35,7 @@ ENDS = {
 
 
 class WithoutDropout(TorchFunctionMode):
-    """In training, but nothing is dropped: two networks would drop different numbers."""
+    """Drops nothing in training: two networks would drop different numbers."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -50,7 +50,7 @@ class WithoutDropout(TorchFunctionMode):
 
 
 def rebuilt(described: dict[str, Any], parameters: Sequence[torch.Tensor]) -> nn.Module:
-    """In float64, with these parameters in the order of its layers."""
+    """The network in float64, with these parameters in the order of its layers."""
     try:
         network = network_of(described).double()
     except Unsupported as error:
@@ -70,7 +70,7 @@ def seen(result: torch.Tensor, value: Value) -> torch.Tensor:
 
 
 def for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
-    """The arguments of the original as the layers of bench read them: in one input."""
+    """The arguments of the original in one input, as bench's layers read them."""
     numbers = torch.empty(values[0].shape, dtype=given[0].dtype).reshape(-1)
     for x, value in zip(given, values, strict=True):
         numbers[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
@@ -131,7 +131,8 @@ def prove(
 
 
 def _difference(expected: torch.Tensor | None, mine: torch.Tensor | None, rounding: float) -> float:
-    """Relative to the largest number, of more than rounding; infinite where one has none."""
+    """The largest difference above rounding, relative to the largest number; infinite where a
+    tensor is missing."""
     if expected is None or mine is None:
         return float("inf")
     if expected.numel() == 0 or expected.numel() != mine.numel():
@@ -166,7 +167,8 @@ def _first_difference(
     inputs: list[torch.Tensor],
     own_x: torch.Tensor,
 ) -> str:
-    """Names the first layer that gives other numbers, by networks that end with each."""
+    """Names the first layer that gives other numbers: the networks that end with each layer are
+    compared."""
     program, recorder = graph.program, _Recorder(graph)
     given = {**program.state_dict, **program.constants}
     left = iter(inputs)

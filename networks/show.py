@@ -74,7 +74,7 @@ class _Place:
 
 
 def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
-    """The input and the layers of a network; Refused where the JSON is none."""
+    """The input and the layers of a network. Refused where the JSON describes none."""
     try:
         sample = described["input"]
         build = Builder(sample["shape"], sample["type"] == "i32")
@@ -90,7 +90,7 @@ def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
 
 
 def flops(step: Step, reads: tuple[int, ...]) -> int | None:
-    """Of the forward pass of one sample; None where they are not counted."""
+    """FLOP of the forward pass of one sample; None where they are not counted."""
     kind, gives = step.layer["type"], step.gives.shape
     if kind in _RULES:
         return _RULES[kind](step.layer, reads, gives) // BATCH
@@ -127,7 +127,7 @@ def table(described: dict[str, Any]) -> str:
 
 
 def _places(layer: dict[str, Any]) -> int:
-    """Of a window."""
+    """The number of places in a window."""
     return math.prod(both(layer["kernel_size"]))
 
 

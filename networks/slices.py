@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,13 +21,11 @@ _Key = tuple[str, int, int, int]  # of a slice: what it reads, the axis, and fro
 class Slices:
     def __init__(self, build: Builder) -> None:
         self._build = build
-        self._made: dict[_Key, Value] = {}
-        self._cuts: dict[tuple[Any, ...], Value] = {}  # of rows and columns
         self.names: dict[_Key, str] = {}  # what they are called, if not as their readers
 
     def part(self, at: Place, value: Value) -> Value:
-        """A view of some channels, columns or places as what a layer gives that slices them. All
-        else stays as it is."""
+        """A layer that slices the channels, columns or places that a view shows. Other values stay
+        as they are."""
         if value.is_whole or not value.places.size:
             return value
         if (value.places < 0).any():
@@ -62,33 +60,25 @@ class Slices:
         return self._build.viewed(at, given, np.searchsorted(read, value.places))
 
     def _cut(self, at: Place, value: Value, first: tuple[int, ...], last: tuple[int, ...]) -> Value:
-        """The rows and columns of an image that are read."""
-        key = (value.layer, first[2], first[3], last[2], last[3])
-        if key not in self._cuts:
-            height, width = value.shape[2:]
-            rows = {"top": -first[2], "bottom": last[2] + 1 - height}
-            columns = {"left": -first[3], "right": last[3] + 1 - width}
-            zeros: dict[str, Any] = {
-                side: count for side, count in (columns | rows).items() if count
-            }
-            self._cuts[key] = self._build.layer(at, "pad", [value], name=f"{at.name}.cut", **zeros)
-        return self._cuts[key]
+        """A layer that gives these rows and columns of an image."""
+        height, width = value.shape[2:]
+        sides = non_defaults(
+            **{"left": (-first[3], 0), "right": (last[3] + 1 - width, 0)},
+            **{"top": (-first[2], 0), "bottom": (last[2] + 1 - height, 0)},
+        )
+        return self._build.once(at, "pad", value, f"{at.name}.cut", **sides)
 
     def _slice(self, at: Place, value: Value, axis: int, first: int, end: int) -> Value:
-        key = (value.layer, axis, first, end)
-        if key not in self._made:
-            over_time = axis == 0 and value.layer not in self._build.tokens
-            settings = non_defaults(
-                **{"from": (first, 0), "to": (end, 0)}, over_time=(over_time, False)
-            )
-            name = self.names.get(key, f"{at.name}.slice")
-            self._made[key] = self._build.layer(at, "slice", [value], name=name, **settings)
-        return self._made[key]
+        over_time = axis == 0 and value.layer not in self._build.tokens
+        ends = {"from": (first, 0), "to": (end, 0)}
+        settings = non_defaults(**ends, over_time=(over_time, False))
+        name = self.names.get((value.layer, axis, first, end), f"{at.name}.slice")
+        return self._build.once(at, "slice", value, name, **settings)
 
 
 def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tuple[int, ...]:
-    """The sample that has those of several inputs one after another: tokens, columns or channels.
-    That of a single number or token is ()."""
+    """The shape of a sample that has several inputs one behind another: tokens, columns or
+    channels. A single number or token has the shape ()."""
     if len(set(are_tokens)) > 1:
         raise Refused("some inputs are tokens and others numbers; a network has inputs of one kind")
     samples = [sample or (1,) for sample in samples]
@@ -114,8 +104,8 @@ def arguments(
     batch_axis: int,
     order: np.ndarray | None = None,
 ) -> list[Value]:
-    """Each input as a view of the joined one, as the network's own code has it; `order`: which
-    number of the only one the joined one has at each place."""
+    """Each input as a view of the joined input, as the network's own code sees it. `order`: which
+    number of a single input each place of the joined one has."""
     whole, views, first = build.input, [], 0
     if order is not None:
         return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]

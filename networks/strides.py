@@ -19,7 +19,8 @@ MOST_PARTS = 64  # of a view that no strides describe
 
 
 def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
-    """Sizes and strides that give these places, row by row, behind the first of them."""
+    """Sizes and strides that give these places, row by row, from the first place on. None: no
+    strides do."""
     rest = places.ravel()
     sizes: list[int] = []
     strides: list[int] = []
@@ -39,7 +40,7 @@ def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
 
 
 def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """By strides that are not 0."""
+    """Whether strides that are not 0 read a number twice."""
     reached = 0
     for stride, size in sorted(zip(map(abs, strides), sizes, strict=True)):
         if stride and stride <= reached:
@@ -49,7 +50,7 @@ def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
-    """Of each number that a code sees, which sample it is of, and its place there."""
+    """Of each number that the code sees: its sample, and its place in the sample."""
     places = value.places
     if value.time_first:
         batch, width = value.shape[1], math.prod(value.shape[2:])
@@ -59,7 +60,7 @@ def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_one_copy(value: Value) -> bool:
-    """Whether strides give what a code sees of a sample."""
+    """Whether strides give what the code sees of a sample."""
     if not value.places.size or (value.places < 0).any():
         return False
     of, inner = samples_of(value)
@@ -70,9 +71,9 @@ def is_one_copy(value: Value) -> bool:
 def rearranged(
     build: Builder, at: Place, value: Value, sample: Sequence[int] | None = None
 ) -> Value | None:
-    """`value` as a layer gives it whose samples have this shape and the order of the code: (width,)
-    of a vector, (time, width) of a sequence, (channels, height, width) of an image; without one
-    what is most like its own. It is seen as before. None where samples differ."""
+    """`value` as a layer gives it with samples of this shape, in the order that the code sees:
+    (width,) of a vector, (time, width) of a sequence, (channels, height, width) of an image;
+    without a shape the most similar one. The code sees it as before. None where samples differ."""
     places = value.places
     if value.layer in build.tokens or not places.size or (places < 0).any():
         return None
@@ -96,13 +97,13 @@ def rearranged(
 
 
 def _of_each_sample(of: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
-    """Those that each sample has, one after another; None where samples differ."""
+    """The numbers of each sample, one after another; None where samples differ."""
     first, *others = (numbers.ravel()[of.ravel() == sample] for sample in range(BATCH))
     return first if all(np.array_equal(other, first) for other in others) else None
 
 
 def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
-    """What was taken in this order from that shape, as it was."""
+    """Undoes an order: what was taken from this shape in this order has its place again."""
     seen = np.empty(math.prod(shape), dtype=np.int64)
     seen[order] = value.places.ravel()
     return value.seen_as(seen.reshape(shape))
@@ -111,19 +112,25 @@ def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
 def _strided(
     build: Builder, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
 ) -> Value | None:
+    def copied(read: Value, numbers: np.ndarray, shape: tuple[int, ...]) -> Value:
+        sizes, strides = fitted(numbers) or ([1], [1])
+        settings = {"shape": list(shape), "size": sizes, "stride": strides}
+        settings |= non_defaults(storage_offset=(int(numbers[0]), 0))
+        return build.once(at, "as_strided", read, f"{at.name}.strided", **settings)
+
     steps = fitted(order)
     if steps is not None and not _reads_twice(*steps):
-        return build.strided(at, value, order, sample)
+        return copied(value, order, sample)
     parts = _runs(order)
     if not 1 < len(parts) <= MOST_PARTS:
         return None
-    vectors = [build.strided(at, value, part, (len(part),)) for part in parts]
+    vectors = [copied(value, part, (len(part),)) for part in parts]
     joined = build.layer(at, "concatenate", vectors, name=f"{at.name}.joined")
-    return build.strided(at, joined, np.arange(len(order)), sample)
+    return copied(joined, np.arange(len(order)), sample)
 
 
 def _runs(order: np.ndarray) -> list[np.ndarray]:
-    """Parts of one step each, above zero."""
+    """The order in parts of one step each, all above zero."""
     parts, first = [], 0
     while first < len(order):
         end = first + 1
@@ -152,7 +159,7 @@ def as_image(build: Builder, at: Place, value: Value) -> Value | None:
 
 
 def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
-    """Rows of one sample each, in whatever order."""
+    """Rows of one sample each, in any order."""
     if not _has_rows_of_samples(value):
         return None
     width = value.places.shape[-1]
@@ -162,7 +169,7 @@ def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
 
 
 def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] | None:
-    """Values that meet in one shape. A layer gives each in the same form, and all are seen
+    """Values that meet in one shape, each as a layer gives it in the same form, and all seen
     alike."""
     try:
         shape = np.broadcast_shapes(*(part.places.shape for part in parts))
@@ -191,7 +198,7 @@ def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] 
 
 
 def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
-    """One behind another in any dimension."""
+    """The parts one behind another in any dimension."""
     copies = (rearranged(build, at, part, (part.places.size // BATCH,)) for part in parts)
     vectors = [copy for copy in copies if copy is not None]
     if len(vectors) < len(parts):
@@ -209,7 +216,7 @@ def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Valu
 def over(
     build: Builder, at: Place, value: Value, axes: Sequence[int], *, kind: str, keeps: bool
 ) -> Value | None:
-    """A mean or a largest over any dimensions but that of the batch."""
+    """A mean or a maximum over any dimensions but the batch."""
     rank = value.places.ndim
     last = np.moveaxis(value.places, axes, range(rank - len(axes), rank))
     rest = last.shape[: rank - len(axes)]
@@ -230,8 +237,8 @@ def over(
 def scaled(
     build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
 ) -> Value | None:
-    """Times a trained factor of its own for each channel, row, place, or for all: a convolution of
-    one pixel that has a group for each; `numbers` says which factor each number meets."""
+    """The value times trained factors, one for each channel, row or place, or one for all: a
+    convolution of one pixel with a group for each. `numbers`: which factor each number meets."""
     meets, (of, _) = broadcast_to(numbers, value.places.shape), samples_of(value)
     if meets is None or (factors := _of_each_sample(of, meets)) is None:
         return None
@@ -257,8 +264,8 @@ def scaled(
 def affine(
     build: Builder, at: Place, value: Value, scale: np.ndarray, shift: np.ndarray
 ) -> Value | None:
-    """scale x + shift, of constants for each number: a layer affine for those that have the same,
-    and all joined again."""
+    """scale x + shift, with constants for each number: a layer affine for all numbers with the same
+    constants, and then they are joined again."""
     try:
         shape = np.broadcast_shapes(value.places.shape, scale.shape, shift.shape)
     except ValueError:

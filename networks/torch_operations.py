@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def is_read_as_it_is(operand: Any, operation: str) -> bool:
-    """What is no layer's result yet: of all others it becomes layers."""
+    """Whether the operation reads the operand before it becomes layers."""
     known = ("conv1d", "conv2d") if isinstance(operand, Padded) else attention.OF_SCORES
     return operation in known
 
 
 def _elementwise(kind: str, **numbers: float) -> Callable[[Call], Value]:
-    """With numbers of its own, and their defaults."""
+    """A layer with numbers of its own, and their defaults."""
 
     def layer(call: Call) -> Value:
         settings = {name: (float(call[name]), default) for name, default in numbers.items()}
@@ -44,7 +44,7 @@ def _leaky_relu(call: Call) -> Value:
 
 
 def _elu(call: Call) -> Value:
-    """SELU is one, with a factor behind it."""
+    """ELU, or SELU, which is ELU with a factor behind it."""
     alpha, scale = float(call.arguments.get("alpha", 1)), 1.0
     if call.operation == "selu":
         alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -73,7 +73,7 @@ def _log_sigmoid(call: Call) -> Value:
 
 
 def _held(call: Call) -> Value:
-    """Between two numbers, as hardtanh and clamp have them."""
+    """Limits numbers to a range, as hardtanh and clamp do."""
     least, most = list(call.arguments.values())[1:3]
     if (least, most) == (0, None):
         return call.build.elementwise(call, "relu", call.value())
@@ -110,7 +110,8 @@ def _detach(call: Call) -> Any:
 
 
 def _channel_dropout(call: Call) -> Value:
-    """Of whole channels: a gate of ones for each, of which single ones are dropped."""
+    """Dropout of whole channels: a gate of ones, one for each channel, some of which are
+    dropped."""
     value, build = call.value(), call.build
     if not call["train"] or call["p"] == 0:
         return value
@@ -245,7 +246,8 @@ def _sum(call: Call) -> Value:
 
 
 def _channel_norm(call: Call) -> Value:
-    """Of a batch, of groups of channels, or of each channel of a sample (instance_norm)."""
+    """Normalization by a batch, by groups of channels, or by each channel of a sample
+    (instance_norm)."""
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
     eps = non_defaults(eps=(call["eps"], 1e-5))
@@ -265,7 +267,7 @@ def _channel_norm(call: Call) -> Value:
 
 
 def _row_norm(call: Call) -> Value:
-    """Of the last dimension: layer_norm, or rms_norm, which has no bias."""
+    """Normalization of the last dimension: layer_norm, or rms_norm, which has no bias."""
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
     has_bias = call.operation == "layer_norm"
@@ -289,7 +291,7 @@ def _cat(call: Call) -> Value:
     """A parameter in front of a sequence is its class token."""
     parts, dim = call["tensors"], call["dim"]
     if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
-        name, token = call.part("tensors", 0)
+        name, token = call.table("tensors", 0)
         value = call.build.sequence(call, parts[1])
         return trained.class_token(call.build, call, name, token, value, axis=dim)
     return call.build.concatenation(call, parts, dim)
@@ -394,7 +396,8 @@ def _recurrent(call: Call) -> Any:
 def _both_ways(
     call: Call, layers: list[list[str]], settings: dict[str, Any], dropout: float
 ) -> tuple[Value, Value, Any]:
-    """Each layer is two: one reads backwards, and what it gives is turned again."""
+    """A recurrence in both directions. Each layer is two: the second reads backwards, and its
+    result is reversed."""
     build, value, time = call.build, call.value(), int(settings["batch_first"])
 
     def turned(value: Value) -> Value:

@@ -37,15 +37,15 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Input:
-    """What a network reads as one of its arguments: a sample, () of a single token or number, and
-    how a batch of them lies."""
+    """An argument of the network: the shape of a sample, () of a single token or number, and where
+    the batch lies."""
 
     shape: tuple[int, ...]
     tokens: int = 0  # how many there are; 0: numbers, not tokens
     batch_axis: int = 0
 
     def random(self, but: Sequence[int] = ()) -> torch.Tensor:
-        """Without these tokens."""
+        """A random batch without these tokens."""
         shape = [*self.shape]
         shape.insert(self.batch_axis, BATCH)
         if self.tokens:
@@ -118,8 +118,8 @@ _DRAW = (torch.randn_like, torch.randn, torch.rand_like, torch.rand, torch.Tenso
 
 
 class _Draws(TorchFunctionMode):
-    """Notes which random numbers a forward pass draws for each sample; with some `given`, it draws
-    these."""
+    """Notes the random numbers that a forward pass draws for each sample, or replaces them by the
+    `given` ones."""
 
     def __init__(self, given: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
@@ -138,8 +138,8 @@ class _Draws(TorchFunctionMode):
 
 
 def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...]:
-    """What the network reads, and behind it what it draws itself for each sample, as the noise of
-    a variational autoencoder: from now on it reads that, too."""
+    """The network's arguments, and behind them the random numbers that it draws itself for each
+    sample, as the noise of a variational autoencoder. From now on the network reads these, too."""
     read = [argument.random() for argument in wanted]
     with _Draws() as draws:
         _run(network, read)
@@ -155,7 +155,7 @@ def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...
 
 
 def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:
-    """Its operations as the user wrote them, before any decomposition."""
+    """The network's operations as the user wrote them, before any decomposition."""
     read, before = tuple(argument.random() for argument in wanted), _chance()
     _run(network, list(read))
     if _chance() != before:
@@ -176,6 +176,6 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
 
 
 def _chance() -> tuple[Any, ...]:
-    """What Python's and numpy's next random numbers depend on."""
+    """The state that Python's and numpy's next random numbers depend on."""
     state = np.random.get_state(legacy=False)["state"]
     return random.getstate(), bytes(state["key"]), state["pos"]

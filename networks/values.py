@@ -18,7 +18,7 @@ class Refused(Exception):  # noqa: N818 - a limit, not a fault
 
 
 def in_short(error: Exception) -> str:
-    """Its words, in one line."""
+    """The words of an error in one line."""
     return " ".join(str(error).split())[:200]
 
 
@@ -36,7 +36,7 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """What the layer that it becomes is called, if nothing else is."""
+        """The name of the layer that it becomes, if no other layer has it."""
 
     def refused(self, what: str) -> Refused:
         """A sentence that names the operation and where it stands."""
@@ -71,24 +71,25 @@ class Value:
 
     @property
     def is_line(self) -> bool:
-        """An image of height 1, seen as operations of one dimension have it: [batch, channels,
-        length]."""
+        """Whether this is an image of height 1 that the code sees without its height: [batch,
+        channels, length]."""
         is_low = len(self.shape) == 4 and self.shape[2] == 1
         return is_low and self.is_seen_as(self.plain.places[:, :, 0])
 
     @property
     def image(self) -> Value | None:
-        """As a layer reads it; None of what is no image, or none as it is."""
+        """The image as a layer reads it; None where this is no image, or an image in another
+        order."""
         return self.plain if len(self.shape) == 4 and (self.is_plain or self.is_line) else None
 
     def as_line_if(self, other: Value) -> Value:
-        """This image seen as another that it comes from."""
+        """This image, seen as a line if the other value is a line."""
         is_line = other.is_line and len(self.shape) == 4
         return self.seen_as(self.plain.places[:, :, 0]) if is_line else self
 
     @property
     def is_whole(self) -> bool:
-        """Each number once, in whatever order."""
+        """Whether the code sees each number once, in any order."""
         if self.view is None:
             return True
         if (self.view < 0).any():
@@ -104,8 +105,8 @@ class Value:
 
     @property
     def rows(self) -> np.ndarray | None:
-        """Which of the layer's rows (all but its last dimension) each of the code's is; None where
-        those are others, or not each of them once."""
+        """Which row of the layer (all but its last dimension) each row of the code is; None where
+        the code's rows are others, or are not each row once."""
         width, places = self.shape[-1], self.places
         if places.ndim == 0 or places.shape[-1] != width:
             return None
@@ -114,7 +115,7 @@ class Value:
         return rows if whole and self.is_whole else None
 
     def of_rows(self, rows: np.ndarray) -> Value:
-        """This result of as many rows, seen in their order."""
+        """This result, whose rows the code sees in this order."""
         width = self.shape[-1]
         return self.seen_as(rows[..., None] * width + np.arange(width))
 
@@ -126,7 +127,7 @@ def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
 
 
 def broadcast_to(numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """In that shape; None where they do not meet it."""
+    """The numbers in that shape; None where they do not meet it."""
     pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
     meet = numbers.ndim <= len(shape) and all(count in (1, size) for count, size in pairs)
     return np.broadcast_to(numbers, shape) if meet else None

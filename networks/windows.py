@@ -25,15 +25,15 @@ MOST_PLACES = 255  # in a window whose largest is found
 
 @dataclass(frozen=True)
 class Padded:
-    """Zeros around an image or a line, as many on both sides of a direction, and no layer's result:
-    the convolution that reads it has them as its padding."""
+    """Zeros around an image or a line, as many on both sides of a direction. No layer gives it: the
+    convolution that reads it has the zeros as its padding."""
 
     value: Value
     sides: tuple[int, ...]
     at: At
 
     def as_layer(self) -> Value:
-        """For whatever reads it that has no padding of zeros."""
+        """A layer for a reader that has no padding of zeros."""
         around = [(zeros, zeros) for zeros in self.sides]
         return _pad_layer(self.at, self.value, [(0, 0), (0, 0), *around])
 
@@ -43,7 +43,8 @@ class Padded:
 
 
 def padded(at: At, value: Value, zeros: Sequence[int]) -> Value | Padded:
-    """`zeros` are in front and behind, of the last dimension first; below zero, what is cut off."""
+    """`zeros`: in front and behind, of the last dimension first. Below zero, numbers are cut
+    off."""
     if not any(zeros):
         return value
     rank = value.places.ndim
@@ -78,7 +79,7 @@ def _pad_layer(at: At, value: Value, sides: Sequence[tuple[int, int]]) -> Value:
 
 
 def _axes_of(value: Value) -> tuple[int, ...] | None:
-    """Which of an image's dimensions each one is that a code sees, in whatever order."""
+    """Which dimension of an image each dimension of the code is, in any order."""
     if len(value.shape) == 4 and not value.time_first and value.places.ndim in _AXES:
         for axes in itertools.permutations(_AXES[value.places.ndim]):
             if (len(axes) == 4 or value.shape[2] == 1) and value.is_seen_as(_seen(value, axes)):
@@ -87,15 +88,16 @@ def _axes_of(value: Value) -> tuple[int, ...] | None:
 
 
 def _seen(value: Value, axes: tuple[int, ...]) -> np.ndarray:
-    """An image with its dimensions in this order; without its height, which is 1."""
+    """The places of an image with its dimensions in this order; without its height, if that is
+    1."""
     if len(axes) == 4:
         return value.plain.places.transpose(axes)
     return value.plain.places[:, :, 0].transpose([min(axis, 2) for axis in axes])
 
 
 def pair(sizes: Sequence[int], of_lines: int) -> Any:
-    """A number for both directions, or [height, width]; `of_lines` is what lines, which have one
-    direction, have in the other."""
+    """One number for both directions, or [height, width]. `of_lines`: the number that lines, which
+    have one direction, have in the other."""
     sizes = [of_lines, *sizes] if len(sizes) == 1 else list(sizes)
     return sizes[0] if sizes[0] == sizes[1] else sizes
 
@@ -106,7 +108,7 @@ def both(size: Any) -> tuple[int, int]:
 
 
 def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
-    """The largest of each channel."""
+    """The maximum of each channel."""
     rank = value.places.ndim
     if rank == 3 and [axis % rank for axis in axes] == [1]:  # of a sequence, over time
         turned = value.seen_as(value.places.swapaxes(1, 2))
