@@ -404,13 +404,13 @@ class Builder:
         sequence = _as_sequence(value) if is_image else value
         time, batch, width = sequence.shape
         channels, height = seen.shape[1], seen.shape[2] if seen.ndim == 4 else 1
-        for axes, said_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
-            fits = time % channels == 0 if said_channels else channels == width
+        for axes, split_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
+            fits = time % channels == 0 if split_channels else channels == width
             if seen.shape[0] == batch and fits:
                 places = sequence.plain.places.transpose(axes).reshape(seen.shape)
                 if sequence.is_seen_as(places):
                     sequence = self.turned(at, value) if is_image else value
-                    image = self._image_of(at, sequence, height, said_channels)
+                    image = self._image_of(at, sequence, height, split_channels)
                     return image.seen_as(image.places.reshape(seen.shape))
         return None
 
