@@ -26,7 +26,7 @@ for file in files:
     fastest: dict[str, Row] = {}
     for row in file.rows:
         if row.family == "Epoch" and not row.failure:
-            fastest[row.model] = min(row, fastest.get(row.model, row), key=lambda one: one.median)
+            fastest[row.model] = min(row, fastest.get(row.model, row), key=lambda row: row.median)
     for model, row in fastest.items():
         low, high = np.quantile(row.samples, [0.25, 0.75])
         name = f"{model:<12}{row.counters['params']:>12,.0f} parameters"

@@ -98,12 +98,12 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             "for each input, or not at all where all are numbers"
         )
     types = types or [0] * len(shapes)
-    wanted = [Input(*one, options.batch_axis) for one in zip(shapes, types, strict=True)]
+    wanted = [Input(*read, options.batch_axis) for read in zip(shapes, types, strict=True)]
     file, _, name = options.source.rpartition(":")
     try:
         with left_as_found():
             network = made(options.source, *wanted)
-            said, wanted = wanted, [*with_draws_as_inputs(network, *wanted)]
+            wanted = [*with_draws_as_inputs(network, *wanted)]
             graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
             called = options.name or _name(Path(file).stem, name)
             described = ending.described(graph, called, options.loss_function)
@@ -118,9 +118,9 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
         f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
     )
-    for one in wanted[len(said) :]:
+    for draws in wanted[len(shapes) :]:
         say(
-            f"the random numbers that it draws itself ({'x'.join(map(str, one.shape))} a sample) "
+            f"the random numbers that it draws itself ({'x'.join(map(str, draws.shape))} a sample) "
             "are a further input: bench has them in its data, and draws none in a step"
         )
     for parameter in graph.unused():
@@ -151,14 +151,14 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _name(*parts: str) -> str:
-    """As bench has names, of letters, digits, '.', '_' and '-': größe is grosse, слой ____."""
+    """A name as bench has it, of letters, digits, '.', '_' and '-': größe is grosse, слой ____."""
     known = unicodedata.normalize("NFKD", "-".join(parts)).replace("ß", "ss")
     plain = "".join(letter for letter in known if not unicodedata.combining(letter))
     return re.sub(r"[^A-Za-z0-9._-]", "_", plain)[:LONGEST_NAME]
 
 
 def _text(described: dict[str, Any], ensure_ascii: bool = False) -> str:
-    """A line for each layer."""
+    """The network as JSON, with a line for each layer."""
     *head, (last, layers) = ((json.dumps(key), value) for key, value in described.items())
     lines = [f" {key}: {json.dumps(value, ensure_ascii=ensure_ascii)}," for key, value in head]
     rows = ",\n".join(f"  {json.dumps(layer, ensure_ascii=ensure_ascii)}" for layer in layers)
@@ -172,17 +172,14 @@ def _nearly(difference: float) -> str:
 def _show(options: argparse.Namespace) -> None:
     from networks.show import table  # noqa: PLC0415
 
-    sys.stdout.write(table(_read(options.file)))
-
-
-def _read(path: Path) -> dict[str, Any]:
+    path: Path = options.file
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise Refused(f"{path} is no JSON: {error}") from error
     if not isinstance(described, dict):
         raise Refused(f"{path} is no network (docs/networks.md)")
-    return described
+    sys.stdout.write(table(described))
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -195,7 +192,7 @@ def _shape(text: str) -> tuple[int, ...]:
 
 
 def _input_type(text: str) -> int:
-    """How many tokens there are; 0 of numbers."""
+    """The number of tokens; 0 of numbers."""
     kind, _, count = text.partition(":")
     if text == "numbers":
         return 0
@@ -228,14 +225,14 @@ def _source(text: str) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=PROGRAM, description="Networks of others as bench's JSON.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    own = commands.add_parser(
+    command = commands.add_parser(
         "import",
         help="a network of PyTorch's or of a file .onnx as JSON",
         description="Writes a network as bench's JSON (docs/networks.md), proved to be the same.",
         epilog=f"example: {PROGRAM} import net.py:make --input=3x32x32 -o net.json",
         allow_abbrev=False,
     )
-    add = own.add_argument
+    add = command.add_argument
     add("source", type=_source, help="FILE.py:CALLABLE, which gives a torch.nn.Module, or a .onnx")
     add(
         "--input",
@@ -279,16 +276,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--as-is", action="store_true", help="take a .onnx without batch normalization as it is")
     add("--name", type=_given_name, help="of the network; default: the file's and the callable's")
     add("-o", dest="output", type=Path, metavar="FILE", help="default: standard output")
-    own.set_defaults(run=_import, usage=own.error)
-    own = commands.add_parser(
+    command.set_defaults(run=_import, usage=command.error)
+    command = commands.add_parser(
         "show",
         help="a network's layers, shapes, parameters and operations",
         description="Shows the layers of a network in JSON: shapes, parameters, operations.",
         epilog=f"example: {PROGRAM} show net.json",
         allow_abbrev=False,
     )
-    own.add_argument("file", type=Path)
-    own.set_defaults(run=_show)
+    command.add_argument("file", type=Path)
+    command.set_defaults(run=_show)
     return parser
 
 

@@ -21,14 +21,15 @@ OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
 def add(call: Call) -> Any:
     call.only(alpha=1)
     left, right = call["self"], call["other"]
-    for found, other in ((left, right), (right, left)):
-        if isinstance(found, attention.Scores) and hasattr(other, "numpy"):
-            return attention.masked(call, found, attention.hidden_by(call, other))
-        if _is_constant(other) and isinstance(found, (Value, attention.Scaled)):
-            return attention.affine(call, found, 1.0, other)
+    for operand, other in ((left, right), (right, left)):
+        if isinstance(operand, attention.Scores) and hasattr(other, "numpy"):
+            return attention.masked(call, operand, attention.hidden_by(call, other))
+        is_constant = isinstance(other, (int, float)) or hasattr(other, "numpy")
+        if is_constant and isinstance(operand, (Value, attention.Scaled)):
+            return attention.affine(call, operand, 1.0, other)
     left, right = (
-        attention.as_layers(call, one) if isinstance(one, OF_ATTENTION) else one
-        for one in (left, right)
+        attention.as_layers(call, operand) if isinstance(operand, OF_ATTENTION) else operand
+        for operand in (left, right)
     )
     if isinstance(left, Value) and isinstance(right, Value):
         return call.build.sum(call, left, right)
@@ -45,7 +46,8 @@ def add(call: Call) -> Any:
 
 
 def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray) -> bool:
-    """Of factors that are trained (strides.py) and that nothing else reads, a shift for each."""
+    """Whether a parameter is the bias of trained factors (strides.py): a number for each of them,
+    and nothing else reads their product."""
     step, steps = call.build.steps[value.layer], call.build.steps.values()
     if step.layer.get("bias", True) or "shared" in step.layer or call.is_used(name):
         return False
@@ -59,19 +61,15 @@ def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray)
     return bool((value.places // pixels % channels == meets).all())
 
 
-def _is_constant(found: Any) -> bool:
-    return isinstance(found, (int, float)) or hasattr(found, "numpy")
-
-
 def sub(call: Call) -> Any:
-    """Of two results, or of one and a number."""
+    """The difference of two results, or of a result and a number."""
     call.only(alpha=1)
     left, right = call["self"], call["other"]
     if call.operation == "rsub":
         left, right = right, left
-    for one in (left, right):
-        if hasattr(one, "seen"):
-            raise call.refused(f"{one.name} is trained, and no layer subtracts what is")
+    for operand in (left, right):
+        if hasattr(operand, "seen"):
+            raise call.refused(f"{operand.name} is trained, and no layer subtracts what is")
     if not isinstance(right, OF_ATTENTION):
         return attention.affine(call, left, 1.0, -right)
     if not isinstance(left, OF_ATTENTION):
@@ -87,10 +85,10 @@ def mul(call: Call) -> Any:
     for value, name in ((left, "other"), (right, "self")):
         if isinstance(value, (Value, attention.Scaled)) and hasattr(call[name], "seen"):
             whole = attention.as_layers(call, value)
-            found = strides.scaled(call.build, call, whole, *call.table(name))
-            if found is not None:
-                return found
-    if not any(isinstance(one, root_mean_square.Partial) for one in (left, right)):
+            product = strides.scaled(call.build, call, whole, *call.table(name))
+            if product is not None:
+                return product
+    if not any(isinstance(operand, root_mean_square.Partial) for operand in (left, right)):
         no_learned_factor(call)
     for partial, other, name in ((left, right, "other"), (right, left, "self")):
         if isinstance(partial, root_mean_square.Partial):
@@ -102,9 +100,9 @@ def mul(call: Call) -> Any:
 
 
 def no_learned_factor(call: Call) -> None:
-    for one in (call["self"], call["other"]):
-        if hasattr(one, "seen"):
-            raise call.refused(f"{one.name} is a factor that is trained, and no layer has one")
+    for operand in (call["self"], call["other"]):
+        if hasattr(operand, "seen"):
+            raise call.refused(f"{operand.name} is a factor that is trained, and no layer has one")
 
 
 def div(call: Call) -> Any:
@@ -131,7 +129,7 @@ def of_root(done: str) -> Callable[[Call], Any]:
 
 
 def power(call: Call) -> Any:
-    """Of whole numbers from 2 and of roots: products of itself, sqrt and reciprocal."""
+    """A whole power up to 4, a root, or the reciprocal of one: products, sqrt and reciprocal."""
     value, exponent = call.value(), call.arguments.get("exponent", 2)
     if np.size(exponent) != 1 or hasattr(exponent, "seen"):
         raise call.refused("its exponent is no number")
@@ -141,14 +139,14 @@ def power(call: Call) -> Any:
     whole = abs(exponent)
     if whole not in (0.5, 1, 2, 3, 4):
         raise call.refused(f"its exponent is {exponent:g}, and can be 0.5, 1, 2, 3, 4 or below 0")
-    found = call.build.elementwise(call, "sqrt", value) if whole == 0.5 else value
+    power = call.build.elementwise(call, "sqrt", value) if whole == 0.5 else value
     for _ in range(int(whole) - 1):
-        found = call.build.product(call, found, value)
-    return call.build.elementwise(call, "reciprocal", found) if exponent < 0 else found
+        power = call.build.product(call, power, value)
+    return call.build.elementwise(call, "reciprocal", power) if exponent < 0 else power
 
 
 def variance(call: Call) -> Value:
-    """Or its root, the standard deviation."""
+    """The variance, or its root, the standard deviation."""
     value = call.value()
     dim, rank = call.arguments.get("dim"), value.places.ndim
     axes = [dim] if isinstance(dim, int) else list(dim or range(rank))
@@ -162,6 +160,6 @@ def variance(call: Call) -> Value:
     turned = attention.affine(call, mean, -1.0, 0)
     centred = call.build.sum(call, value, turned)
     squares = call.build.product(call, centred, centred)
-    found = call.build.mean(call, squares, axes, call.arguments.get("keepdim", False))
-    found = attention.affine(call, found, count / (count - correction), 0)
-    return call.build.elementwise(call, "sqrt", found) if call.operation == "std" else found
+    mean = call.build.mean(call, squares, axes, call.arguments.get("keepdim", False))
+    spread = attention.affine(call, mean, count / (count - correction), 0)
+    return call.build.elementwise(call, "sqrt", spread) if call.operation == "std" else spread

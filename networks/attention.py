@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from networks import products, strides
-from networks.values import BATCH, Place, Value, said
+from networks.values import BATCH, Place, Value, non_defaults
 from networks.windows import Padded
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class At(Place, Protocol):
 
 @dataclass(frozen=True)
 class Scaled:
-    """Queries or keys times a number, and no layer's result."""
+    """Queries or keys times a number. No layer gives it."""
 
     value: Value
     factor: float
@@ -40,7 +40,8 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Scores:
-    """A product of two results, and no layer's yet: [batch, (heads), time, time] in attention."""
+    """A product of two results, [batch, (heads), time, time] in attention. No layer gives it
+    yet."""
 
     query: Value
     key: Value  # transposed back, where it was a key
@@ -65,7 +66,7 @@ def of_one_call(
     hidden: np.ndarray | None = None,
     dropout: float = 0.0,
 ) -> Value:
-    """`hidden`: which scores are -inf. `dropout` is of the weights."""
+    """`hidden`: which scores are -inf. `dropout`: of the weights."""
     scores = Scores(query, key, causal=causal)
     scores = replace(scores, scale=scale or scores.usual_scale)
     if hidden is not None:
@@ -81,12 +82,12 @@ def product(at: At, left: Any, right: Any) -> Any:
     if isinstance(left, Scores) and left.are_weights and isinstance(right, Value):
         return _attention(at, left, _apart(right) if left.is_joined else right)
     query, key = (
-        one if isinstance(one, Scaled) else Scaled(as_layers(at, one), 1.0, at)
-        for one in (left, right)
+        operand if isinstance(operand, Scaled) else Scaled(as_layers(at, operand), 1.0, at)
+        for operand in (left, right)
     )
     is_joined = query.value.places.ndim == 3 and len(query.value.places) > BATCH
     if is_joined:
-        query, key = (replace(one, value=_apart(one.value)) for one in (query, key))
+        query, key = (replace(part, value=_apart(part.value)) for part in (query, key))
     ranks = {query.value.places.ndim, key.value.places.ndim}
     if ranks not in ({3}, {4}):
         raise at.refused("two layers' results can be multiplied as sequences or heads of them")
@@ -105,40 +106,40 @@ def _together(value: Value, is_joined: bool) -> Value:
     return value.seen_as(seen.reshape(-1, *seen.shape[2:])) if is_joined else value
 
 
-def scaled(at: At, found: Any, factor: Any) -> Value | Scores | Scaled:
-    """By a number: scores, or queries and keys before their product."""
+def scaled(at: At, operand: Any, factor: Any) -> Value | Scores | Scaled:
+    """The operand times a number: scores, or queries and keys before their product."""
     numbers = np.asarray(factor)
     if numbers.dtype == object or numbers.size != 1:
-        return _by_constants(at, found, numbers, np.zeros(1))
+        return _by_constants(at, operand, numbers, np.zeros(1))
     factor = float(numbers.reshape(()))
     if factor == 1:
-        return found
-    if isinstance(found, Scaled):
-        return replace(found, factor=found.factor * factor)
-    if isinstance(found, Value):
-        return Scaled(found, factor, at)
-    scores = _scores(at, found)
+        return operand
+    if isinstance(operand, Scaled):
+        return replace(operand, factor=operand.factor * factor)
+    if isinstance(operand, Value):
+        return Scaled(operand, factor, at)
+    scores = _scores(at, operand)
     return replace(scores, scale=scores.scale * factor)
 
 
-def affine(at: At, found: Any, scale: float, shift: Any) -> Value:
-    """scale x + shift; a factor before it is part of the scale."""
+def affine(at: At, operand: Any, scale: float, shift: Any) -> Value:
+    """scale x + shift. A factor before it becomes part of the scale."""
     shift = np.asarray(shift)
     if shift.dtype == object or shift.size != 1:
-        return _by_constants(at, found, np.full(1, scale), shift)
+        return _by_constants(at, operand, np.full(1, scale), shift)
     shift = float(shift.reshape(()))
-    if isinstance(found, Scaled):
-        scale, found = scale * found.factor, found.value
+    if isinstance(operand, Scaled):
+        scale, operand = scale * operand.factor, operand.value
     if (scale, shift) == (1, 0):
-        return as_layers(at, found)
-    own = said(scale=(scale, 1.0), shift=(shift, 0.0))
-    return at.build.elementwise(at, "affine", as_layers(at, found), **own)
+        return as_layers(at, operand)
+    settings = non_defaults(scale=(scale, 1.0), shift=(shift, 0.0))
+    return at.build.elementwise(at, "affine", as_layers(at, operand), **settings)
 
 
-def _by_constants(at: At, found: Any, scale: np.ndarray, shift: np.ndarray) -> Value:
+def _by_constants(at: At, operand: Any, scale: np.ndarray, shift: np.ndarray) -> Value:
     given = None
     if object not in (scale.dtype, shift.dtype):
-        whole = as_layers(at, found)
+        whole = as_layers(at, operand)
         given = strides.affine(at.build, at, whole, scale.astype(float), shift.astype(float))
     if given is None:
         raise at.refused(
@@ -149,7 +150,7 @@ def _by_constants(at: At, found: Any, scale: np.ndarray, shift: np.ndarray) -> V
 
 
 def hidden_by(at: At, mask: Any) -> np.ndarray:
-    """Which scores a mask takes away, that is added (0 or -inf) or says which are left."""
+    """Which scores a mask hides: it is added (0 or -inf), or says which scores are left."""
     if not hasattr(mask, "numpy"):
         raise at.refused("its mask is calculated, not constant")
     numbers = mask.numpy()
@@ -159,9 +160,9 @@ def hidden_by(at: At, mask: Any) -> np.ndarray:
     return hidden
 
 
-def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:
-    """`hidden`: which scores are -inf."""
-    scores = _scores(at, found)
+def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:
+    """Scores with a causal mask. `hidden`: which scores are -inf."""
+    scores = _scores(at, operand)
     time = scores.query.places.shape[-2]
     later = np.triu(np.ones((time, time), dtype=bool), 1)
     if not hidden.any():
@@ -171,58 +172,57 @@ def masked(at: At, found: Any, hidden: np.ndarray) -> Scores:
     return replace(scores, causal=True)
 
 
-def softmax(at: At, found: Any, axis: int) -> Any:
-    if isinstance(found, Scores) and not found.are_weights:
-        if axis not in (-1, found.query.places.ndim - 1 - found.is_joined):
+def softmax(at: At, operand: Any, axis: int) -> Any:
+    if isinstance(operand, Scores) and not operand.are_weights:
+        if axis not in (-1, operand.query.places.ndim - 1 - operand.is_joined):
             raise at.refused(f"its dimension is {axis}, and can only be the last of scores")
-        return replace(found, are_weights=True)
-    value = as_layers(at, found)
+        return replace(operand, are_weights=True)
+    value = as_layers(at, operand)
     last = value.seen_as(np.moveaxis(value.places, axis, -1))
     given = products.softmax(at.build, at, last)
     return given.seen_as(np.moveaxis(given.places, -1, axis))
 
 
-def as_layers(at: At, found: Any) -> Value:
-    """What has no place in an attention layer, for another that reads it."""
-    if isinstance(found, Value):
-        return found
-    if isinstance(found, Scaled):
-        return at.build.elementwise(found.at, "affine", found.value, scale=found.factor)
-    if isinstance(found, Padded):
-        return found.as_layer()
-    if not isinstance(found, Scores):
+def as_layers(at: At, operand: Any) -> Value:
+    """Makes layers of an operand that another operation reads than attention's."""
+    if isinstance(operand, Value):
+        return operand
+    if isinstance(operand, Scaled):
+        return at.build.elementwise(operand.at, "affine", operand.value, scale=operand.factor)
+    if isinstance(operand, Padded):
+        return operand.as_layer()
+    if not isinstance(operand, Scores):
         raise at.refused("it reads what is no layer's result")
-    key = found.key.seen_as(found.key.places.swapaxes(-1, -2))
-    given = products.matmul(at.build, at, found.query, key, found.scale)
-    if found.are_weights:
-        given = products.softmax(at.build, at, given, found.causal)
-    elif found.causal:
+    key = operand.key.seen_as(operand.key.places.swapaxes(-1, -2))
+    given = products.matmul(at.build, at, operand.query, key, operand.scale)
+    if operand.are_weights:
+        given = products.softmax(at.build, at, given, operand.causal)
+    elif operand.causal:
         raise at.refused("masked scores can only be read by a softmax")
-    return _together(given, found.is_joined)
+    return _together(given, operand.is_joined)
 
 
-def _scores(at: At, found: Any) -> Scores:
-    if not isinstance(found, Scores) or found.are_weights:
+def _scores(at: At, operand: Any) -> Scores:
+    if not isinstance(operand, Scores) or operand.are_weights:
         raise at.refused("it is known of attention's scores alone")
-    return found
+    return operand
 
 
 def _attention(at: At, scores: Scores, value: Value) -> Value:
-    """Queries, keys and values are to be those of one linear layer, [time, batch, 3 heads size]."""
+    """One layer, where queries, keys and values are those of one linear layer, [time, batch, 3
+    heads size]; else products and a softmax."""
     query, parts = scores.query, (scores.query, scores.key, value)
     is_usual = math.isclose(scores.scale, scores.usual_scale, rel_tol=1e-6)
-    is_one = len({part.layer for part in parts}) == 1 and query.time_first
-    if is_usual and is_one and len(query.shape) == 3 and query.places.ndim == 4:
-        time, batch, wide = query.shape
-        heads = query.places.shape[1]
-        own = query.own.reshape(time, batch, 3, heads, -1) if wide % (3 * heads) == 0 else None
-        thirds = None if own is None else own.transpose(2, 1, 3, 0, 4)
-        if thirds is not None and all(map(Value.is_seen_as, parts, thirds)):
-            sizes = {"num_heads": heads, **said(causal=(scores.causal, False))}
-            given = at.build.layer(at, "attention", [query], **sizes)
-            given = given.seen_as(
-                given.own.reshape(time, batch, heads, -1).transpose(1, 2, 0, 3),
-            )
-            return _together(given, scores.is_joined)
+    is_of_one = len({part.layer for part in parts}) == 1 and query.time_first
+    heads = query.places.shape[1]
+    has_heads = len(query.shape) == 3 and query.places.ndim == 4
+    if is_usual and is_of_one and has_heads and query.shape[-1] % (3 * heads) == 0:
+        time, batch, _ = query.shape
+        thirds = query.plain.places.reshape(time, batch, 3, heads, -1).transpose(2, 1, 3, 0, 4)
+        if all(map(Value.is_seen_as, parts, thirds)):
+            causal = non_defaults(causal=(scores.causal, False))
+            given = at.build.layer(at, "attention", [query], num_heads=heads, **causal)
+            places = given.places.reshape(time, batch, heads, -1).transpose(1, 2, 0, 3)
+            return _together(given.seen_as(places), scores.is_joined)
     weights = as_layers(at, replace(scores, is_joined=False))
     return _together(products.matmul(at.build, at, weights, value), scores.is_joined)

@@ -13,7 +13,7 @@ import torch
 
 from networks import strides
 from networks.slices import Slices
-from networks.values import BATCH, Place, ReadsImages, Refused, Value, said, shown
+from networks.values import BATCH, Place, ReadsImages, Refused, Value, non_defaults, shown
 from networks.windows import check_window, pair
 from peers.pytorch.networks import is_time_first, module_of
 from peers.tasks import Unsupported
@@ -24,8 +24,8 @@ LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse"
 
 @dataclass
 class Step:
-    """A layer of bench's with what it reads, what it gives, and what its parameters are called (or
-    are) in the original, in the order of its module's parameters."""
+    """A layer of bench's: what it reads and gives, and its parameters (their paths in the original,
+    or their numbers) in the order of its module's."""
 
     layer: dict[str, Any]
     reads: list[str]
@@ -36,7 +36,7 @@ class Step:
 
 class Builder:
     def __init__(self, sample: Sequence[int], is_tokens: bool, settled: bool = False) -> None:
-        """`settled`: the input's numbers may not be seen as another shape's any more."""
+        """`settled`: the shape of the input is final, and no other one is tried."""
         shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
         self.input = Value("input", shape, is_tokens)
         self.steps: dict[str, Step] = {}
@@ -45,9 +45,7 @@ class Builder:
         self.slices = Slices(self)
         self.notes: list[str] = []  # sentences about what is not as in the original
         self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
-        self._turned: dict[str, Value] = {}  # images, as sequences
-        self._images: dict[tuple[str, int, int], Value] = {}  # sequences, as images
-        self._strided: dict[tuple[str, bytes, tuple[int, ...]], Value] = {}
+        self._made_once: dict[tuple[str, str, str], Value] = {}
 
     def layer(
         self,
@@ -56,19 +54,16 @@ class Builder:
         reads: Sequence[Value],
         parameters: Sequence[Any] = (),
         name: str = "",
-        **own: Any,
+        **settings: Any,
     ) -> Value:
-        """Adds one that reads these as their layers give them. Refused where bench's layers and
-        their modules (peers/pytorch/networks.py) have no such thing."""
-        layer = {"name": self._free(name or at.name), "type": kind, **own}
+        """Adds a layer that reads these values as their layers give them. Refused where bench's
+        layers and their modules (peers/pytorch/networks.py) have no such thing."""
+        layer = {"name": self._free(name or at.name), "type": kind, **settings}
         batch_axis = int(reads[0].time_first)
+        types = [torch.int64 if read.layer in self.tokens else torch.float32 for read in reads]
         given = [
-            torch.empty(
-                one.shape,
-                dtype=torch.int64 if one.layer in self.tokens else torch.float32,
-                device="meta",
-            )
-            for one in reads
+            torch.empty(read.shape, dtype=dtype, device="meta")
+            for read, dtype in zip(reads, types, strict=True)
         ]
         bare = layer | ({"number": 0} if kind == "dropout" else {})
         is_shared = bare.pop("shared", None)
@@ -83,40 +78,35 @@ class Builder:
         shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
         time_first = is_time_first(layer, reads[0].time_first)
         value = Value(layer["name"], shape, time_first)
-        own_parameters = [] if "tied" in layer or is_shared else module.parameters()
-        count = sum(parameter.numel() for parameter in own_parameters)
-        step = Step(layer, [one.layer for one in reads], value, count, list(parameters))
-        self.steps[layer["name"]] = step
+        trained = [] if "tied" in layer or is_shared else module.parameters()
+        count = sum(parameter.numel() for parameter in trained)
+        names = [read.layer for read in reads]
+        self.steps[layer["name"]] = Step(layer, names, value, count, list(parameters))
         if kind == "slice" and reads[0].layer in self.tokens:
             self.tokens.add(layer["name"])
-        if sum(one.count for one in self.steps.values()) > MOST_PARAMETERS:
+        if sum(step.count for step in self.steps.values()) > MOST_PARAMETERS:
             raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
         return value
 
-    def strided(self, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]) -> Value:
-        """The numbers of each sample of a plain value in this order, in this shape; once for all
-        who read them so."""
-        key = (value.layer, order.tobytes(), sample)
-        if key not in self._strided:
-            sizes, steps = strides.fitted(order) or ([1], [1])
-            own = {"shape": list(sample), "size": sizes, "stride": steps}
-            own |= said(storage_offset=(int(order[0]), 0))
-            name = f"{at.name}.strided"
-            self._strided[key] = self.layer(at, "as_strided", [value], name=name, **own)
-        return self._strided[key]
+    def once(self, at: Place, kind: str, value: Value, name: str, **settings: Any) -> Value:
+        """A layer of a plain value, without parameters, that all who need it share."""
+        key = (value.layer, kind, repr(settings))
+        if key not in self._made_once:
+            self._made_once[key] = self.layer(at, kind, [value.plain], name=name, **settings)
+        return self._made_once[key]
 
-    def elementwise(self, at: Place, kind: str, value: Value, **own: Any) -> Value:
+    def elementwise(self, at: Place, kind: str, value: Value, **settings: Any) -> Value:
         value = self.slices.part(at, value)
         if not value.is_whole:
             value = strides.rearranged(self, at, value) or value
         if not value.is_whole:
             raise at.refused(f"it reads only a part of what {value.layer} gives, {_shape(value)}")
-        return self.layer(at, kind, [value], **own).seen_as(value.places)
+        return self.layer(at, kind, [value], **settings).seen_as(value.places)
 
     def rowwise(
-        self, at: Place, kind: str, value: Value, parameters: Sequence[Any], **own: Any
+        self, at: Place, kind: str, value: Value, parameters: Sequence[Any], **settings: Any
     ) -> Value:
-        """Of each row by itself (the last dimension), in whatever order the rows are."""
+        """A layer of each row (the last dimension) by itself, in whatever order the rows are."""
         value = self.sequence(at, value)
         if value.rows is None and value.time_first and len(value.shape) == 3:
             turned = _as_line(value)  # whose rows are places in time
@@ -130,19 +120,18 @@ class Builder:
                 f"it reads {shown(value.places.shape, None)}, whose rows are not those of what "
                 f"{value.layer} gives, {_shape(value)}"
             )
-        return self.layer(at, kind, [value], parameters, **own).of_rows(rows)
+        return self.layer(at, kind, [value], parameters, **settings).of_rows(rows)
 
     def image(
-        self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **own: Any
+        self, at: Place, kind: str, value: Value, parameters: Sequence[Any] = (), **settings: Any
     ) -> Value:
-        """Of an image, or of a line, which is one of height 1."""
+        """A layer of an image, or of a line, which is an image of height 1."""
         value = self.slices.part(at, value)
-        if kind == "conv2d" and self._is_of_points(value, own):
-            bias = said(bias=(own.get("bias", True), True))
-            product = self.layer(
-                at, "linear", [value], parameters, out_features=own["out_channels"], **bias
-            )
-            return _of_points(product, value.places.ndim)
+        if kind == "conv2d" and self._is_of_points(value, settings):
+            row = {"out_features": settings["out_channels"]}
+            row |= non_defaults(bias=(settings.get("bias", True), True))
+            product = self.layer(at, "linear", [value], parameters, **row)
+            return product.seen_as(_points(product, value.places.ndim))
         if value.image is None:
             self._read_as_image(value)
             value = self._as_image(at, value) or strides.as_image(self, at, value) or value
@@ -151,28 +140,28 @@ class Builder:
                 f"it reads {shown(value.places.shape)}; {kind} reads images as they are, "
                 "[batch, channels, height, width]"
             )
-        if "kernel_size" in own:
-            check_window(at, kind, own)
-        return self.layer(at, kind, [value.image], parameters, **own).as_line_if(value)
+        if "kernel_size" in settings:
+            check_window(at, kind, settings)
+        return self.layer(at, kind, [value.image], parameters, **settings).as_line_if(value)
 
-    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **own: Any) -> Value:
-        """Of images, of lines, or of vectors."""
-        if len(value.shape) == 2 and value.places.ndim == 2:
-            return self.rowwise(at, "batch_norm", value, parameters, **own)
-        return self.image(at, "batch_norm", value, parameters, **own)
+    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: float) -> Value:
+        """Batch normalization of images, of lines, or of vectors."""
+        is_vector = len(value.shape) == 2 and value.places.ndim == 2
+        layer = self.rowwise if is_vector else self.image
+        return layer(at, "batch_norm", value, parameters, **eps)
 
     def _read_as_image(self, value: Value) -> None:
-        """Throws ReadsImages of the input, whose numbers may lie so."""
+        """Raises ReadsImages where the value is the input in another order."""
         shape = value.places.shape
         is_input = value.layer == "input" and not value.time_first and len(shape) in (3, 4)
         if is_input and not self._settled and value.is_whole and shape[0] == BATCH:
             sample = np.sort(value.places.reshape(BATCH, -1), axis=1)
-            if np.array_equal(sample.ravel(), value.own.ravel()):
+            if np.array_equal(sample.ravel(), value.plain.places.ravel()):
                 image = shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2])
                 raise ReadsImages(image, value.places)
 
     def upsampled(self, at: Place, value: Value, sizes: Sequence[float]) -> Value:
-        """Its height and width, by the nearest pixel."""
+        """The image with these sizes, by the nearest pixel."""
         before = value.places.shape[2:]
         factors = [size / old for size, old in zip(sizes, before, strict=True)]
         if any(factor != int(factor) or factor < 1 for factor in factors):
@@ -183,14 +172,16 @@ class Builder:
         return value if factor == 1 else self.image(at, "upsample", value, scale_factor=factor)
 
     @staticmethod
-    def _is_of_points(value: Value, own: dict[str, Any]) -> bool:
-        """Of a row seen as an image of one pixel, as squeeze and excitation has it: a product."""
-        is_point = len(value.shape) == 2 and value.is_seen_as(_points(value, value.places.ndim))
-        return is_point and own["kernel_size"] == 1 and not {"padding", "groups"} & own.keys()
+    def _is_of_points(value: Value, settings: dict[str, Any]) -> bool:
+        """Whether a convolution reads a row as an image of one pixel, as in squeeze and excitation:
+        it is a product."""
+        is_bare = settings["kernel_size"] == 1 and not {"padding", "groups"} & settings.keys()
+        is_row = is_bare and len(value.shape) == 2
+        return is_row and value.is_seen_as(_points(value, value.places.ndim))
 
     def global_mean(self, at: Place, value: Value, keeps: bool) -> Value:
         pooled = self.image(at, "global_avg_pool2d", value)
-        return _of_points(pooled, value.places.ndim) if keeps else pooled
+        return pooled.seen_as(_points(pooled, value.places.ndim)) if keeps else pooled
 
     def mean(self, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
         rank = value.places.ndim
@@ -205,23 +196,22 @@ class Builder:
             places = each.reshape(*each.shape[: rank - len(axes)], -1)
             channel = places.min(-1) // pixels
             if np.array_equal(np.sort(places), channel[..., None] * pixels + np.arange(pixels)):
-                mean = self.layer(at, "global_avg_pool2d", [replace(value, view=None)])
+                mean = self.layer(at, "global_avg_pool2d", [value.plain])
                 return mean.seen_as(np.expand_dims(channel, tuple(axes)) if keeps else channel)
         value = self.sequence(at, value)
         if axes == [1] and not value.time_first and value.image is not None and not value.is_line:
             turned = self.turned(at, value)  # whose places as channels have one mean each
-            found = self.global_mean(
-                at, self._image_of(at, turned, 1, turned.shape[0]), keeps=False
-            )
-            places = found.own.reshape(value.shape[0], *value.shape[2:])
-            return found.seen_as(places[:, None] if keeps else places)
+            line = self._image_of(at, turned, 1, turned.shape[0])
+            means = self.global_mean(at, line, keeps=False)
+            places = means.places.reshape(value.shape[0], *value.shape[2:])
+            return means.seen_as(places[:, None] if keeps else places)
         time = math.prod(value.places.shape[axis] for axis in axes)
         if value.time_first and len(value.shape) == 3 and time == value.shape[0]:
             by_time = np.moveaxis(value.places, axes, range(len(axes)))
             rest = by_time.shape[len(axes) :]
             by_time = np.sort(by_time.reshape(time, -1), axis=0)
             if np.array_equal(by_time, by_time[0] + math.prod(value.shape[1:]) * np.c_[:time]):
-                mean = self.layer(at, "mean_over_time", [replace(value, view=None)])
+                mean = self.layer(at, "mean_over_time", [value.plain])
                 places = by_time[0].reshape(rest)
                 return mean.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
         mean_of = strides.over(self, at, value, axes, kind="global_avg_pool2d", keeps=keeps)
@@ -232,52 +222,51 @@ class Builder:
     def sum(self, at: Place, left: Value, right: Value) -> Value:
         left, right = self.slices.part(at, left), self.slices.part(at, right)
         if left.time_first != right.time_first:  # an image beside a sequence of its pixels
-            left, right = (
-                self.turned(at, one) if len(one.shape) == 4 else one for one in (left, right)
-            )
+            sides = (left, right)
+            left, right = (self.turned(at, s) if len(s.shape) == 4 else s for s in sides)
         return self._joint(at, "add", "adds", left, right)
 
     def _joint(self, at: Place, kind: str, does: str, left: Value, right: Value) -> Value:
-        """Of two values, number by number; each is repeated where the other has more."""
+        """A layer of two values, number by number. Each is repeated where the other has more."""
         if left.shape == right.shape and left.is_seen_as(right.places) and left.is_whole:
             parts: list[Value] | None = [left, right]
         else:
             parts = strides.broadcast(self, at, (left, right))
         if parts is None:
-            shapes = [shown(one.places.shape, None) for one in (left, right)]
+            shapes = [shown(part.places.shape, None) for part in (left, right)]
             raise at.refused(
                 f"it {does} {' and '.join(shapes)}, and no order of both is one of each sample"
             )
-        plain = [replace(one, view=None) for one in parts]
-        return self.layer(at, kind, plain).seen_as(parts[0].places)
+        return self.layer(at, kind, [part.plain for part in parts]).seen_as(parts[0].places)
 
     def concatenation(self, at: Place, values: Sequence[Any], axis: int) -> Value:
-        if not all(isinstance(one, Value) for one in values):
+        if not all(isinstance(value, Value) for value in values):
             raise at.refused("it joins what is no layer's result")
         if len(values) == 1:
             return values[0]
-        values = [self.slices.part(at, one) for one in values]
+        values = [self.slices.part(at, value) for value in values]
         first = values[0]
         axis %= first.places.ndim
-        images = [one.image for one in values if one.image is not None]
+        images = [value.image for value in values if value.image is not None]
         if axis == 1 and len(images) == len(values):
             return self.layer(at, "concatenate", images).as_line_if(first)
-        values = [self.sequence(at, one) for one in values]
-        rows = [one.rows for one in values]
-        same = all(one is not None and np.array_equal(one, rows[0]) for one in rows)
+        values = [self.sequence(at, value) for value in values]
+        rows = [value.rows for value in values]
+        same = all(order is not None and np.array_equal(order, rows[0]) for order in rows)
         if not same or axis != first.places.ndim - 1 or any(len(v.shape) == 4 for v in values):
-            found = strides.joined(self, at, values, axis)
-            if found is None:
-                shapes = [shown(one.places.shape, None) for one in values]
+            joined = strides.joined(self, at, values, axis)
+            if joined is None:
+                shapes = [shown(value.places.shape, None) for value in values]
                 raise at.refused(
                     f"it joins {' and '.join(shapes)} in dimension {axis}, and can only join what "
                     "belongs to one sample"
                 )
-            return found
+            return joined
         return self.layer(at, "concatenate", values).of_rows(rows[0])
 
     def product(self, at: Place, left: Value, right: Value) -> Value:
-        """Of values of one shape and order, or of which one has a number for all places."""
+        """The product of values of one shape and order, or of a value and factors for all its
+        places."""
         left, right = self.slices.part(at, left), self.slices.part(at, right)
         for whole, factor in ((left, right), (right, left)):
             if whole.shape != factor.shape and self._is_gate(whole, factor):
@@ -286,7 +275,7 @@ class Builder:
 
     @staticmethod
     def _is_gate(whole: Value, factor: Value) -> bool:
-        """Whether each number of `whole` meets that of its sample and channel."""
+        """Whether each number of `whole` meets the factor of its sample and channel."""
         count = len(whole.shape)
         if count == 3 and whole.time_first and factor.shape == whole.shape[1:]:
             shared = whole.places % math.prod(factor.shape)
@@ -304,16 +293,15 @@ class Builder:
             return False
 
     def place(self, at: Place, value: Value) -> Value:
-        """A view of the first or the last place of a sequence is a layer; others stay views."""
+        """The first or the last place of a sequence as a layer. Other views stay views."""
         if not value.time_first or len(value.shape) != 3:
             return value
         if value.shape[0] == 1 and value.places.ndim != 2:  # all of it, and still in time
             return value
-        for kind, own in (("first_place", value.own[0]), ("last_place", value.own[-1])):
-            seen = value.places.reshape(-1)
-            if np.array_equal(seen, own.reshape(-1)):
-                given = self.layer(at, kind, [replace(value, view=None)])
-                return given.seen_as(given.own.reshape(value.places.shape))
+        for kind, time in (("first_place", 0), ("last_place", -1)):
+            if np.array_equal(value.places.ravel(), value.plain.places[time].ravel()):
+                given = self.layer(at, kind, [value.plain])
+                return given.seen_as(given.places.reshape(value.places.shape))
         return value
 
     def recurrent(
@@ -327,14 +315,14 @@ class Builder:
         batch_first: bool,
         dropout: float = 0.0,
     ) -> Value:
-        """A stack of them, the parameters of each, with dropout between; what it gives lies as
-        what it reads."""
+        """A stack of recurrent layers with these parameters, and dropout between them. What it
+        gives has the axes of what it reads."""
         axes = (1, 0, 2) if batch_first else (0, 1, 2)
         value = self.sequence(at, value)
 
         def is_sequence(value: Value) -> bool:
-            is_one = value.time_first and len(value.shape) == 3
-            return is_one and value.is_seen_as(value.own.transpose(axes))
+            has_time = value.time_first and len(value.shape) == 3
+            return has_time and value.is_seen_as(value.plain.places.transpose(axes))
 
         if not is_sequence(value) and value.places.ndim == 3:
             time, width = value.places.shape[1 if batch_first else 0], value.places.shape[2]
@@ -350,14 +338,14 @@ class Builder:
             if number and dropout:
                 value = self.layer(at, "dropout", [value], p=dropout)
             value = self.layer(at, kind, [value], parameters, hidden_size=hidden_size)
-        return value.seen_as(value.own.transpose(axes))
+        return value.seen_as(value.plain.places.transpose(axes))
 
     def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
-        """What a view makes of it: a layer only where samples become rows."""
+        """The value as a view has it. A view is a layer only where samples become rows."""
         value = self.place(at, value.seen_as(places))
         if value.places.ndim != 2 or len(value.shape) < 3:
             return value
-        rows = value.own.reshape(value.shape[0], -1)
+        rows = value.plain.places.reshape(value.shape[0], -1)
         if not value.time_first and value.is_seen_as(rows):
             return self.layer(at, "flatten", [value])
         # Place by place: of a sequence, or of an image with its channels last.
@@ -365,7 +353,7 @@ class Builder:
         sequence = _as_sequence(value) if is_image else value
         if len(sequence.shape) == 3 and sequence.time_first:
             time, batch, _ = sequence.shape
-            if sequence.is_seen_as(sequence.own.transpose(1, 0, 2).reshape(batch, -1)):
+            if sequence.is_seen_as(sequence.plain.places.transpose(1, 0, 2).reshape(batch, -1)):
                 sequence = self.turned(at, value) if is_image else value
                 return self.layer(at, "flatten", [self._image_of(at, sequence, 1, time)])
         return value
@@ -373,19 +361,19 @@ class Builder:
     def embedding(
         self, at: Place, tokens: Value, parameters: Sequence[Any], count: int, width: int
     ) -> Value:
-        """Of a batch of single tokens it gives rows, and no sequence of one place."""
+        """An embedding. Of a batch of single tokens it gives rows, not a sequence of one place."""
         tokens = self.slices.part(at, tokens)
         if tokens.layer not in self.tokens or not tokens.is_whole:
             raise at.refused(
                 "it reads no tokens of the input, [batch, time]; --input-type=tokens:N has them"
             )
-        own: dict[str, Any] = {"num_embeddings": count, "embedding_dim": width}
-        given = self.layer(at, "embedding", [tokens], parameters, **own).of_rows(tokens.places)
+        sizes: dict[str, Any] = {"num_embeddings": count, "embedding_dim": width}
+        given = self.layer(at, "embedding", [tokens], parameters, **sizes).of_rows(tokens.places)
         return self.viewed(at, given, given.places)
 
     def sequence(self, at: Place, value: Value) -> Value:
-        """An image whose channels are read as rows: its places in time, [height width, batch,
-        channels], seen as before. All else stays as it is."""
+        """An image whose channels are read as rows becomes a sequence, [height width, batch,
+        channels], seen as before. Other values stay as they are."""
         value = self.slices.part(at, value)
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
@@ -393,24 +381,21 @@ class Builder:
 
     def turned(self, at: Place, value: Value) -> Value:
         """An image as the sequence of its pixels, seen as before."""
-        if value.layer not in self._turned:
-            name, plain = f"{at.name}.sequence", replace(value, view=None)
-            self._turned[value.layer] = self.layer(at, "to_sequence", [plain], name=name)
-        return self._turned[value.layer].seen_as(_as_sequence(value).places)
+        sequence = self.once(at, "to_sequence", value, f"{at.name}.sequence")
+        return sequence.seen_as(_as_sequence(value).places)
 
     def _as_image(self, at: Place, value: Value) -> Value | None:
-        """A sequence or a vector, or an image in another order, that is seen as an image or a
-        line."""
+        """A sequence, a vector, or an image in another order as the image or line that it is seen
+        as."""
         seen = value.places
         if not value.is_whole:
             return None
         if len(value.shape) == 2 and not value.time_first and seen.ndim in (3, 4):
             rows = seen.reshape(len(seen), -1)
             if rows.shape == value.shape and value.seen_as(rows).is_plain:
-                image = self._image_of(
-                    at, value, seen.shape[2] if seen.ndim == 4 else 1, seen.shape[1]
-                )
-                return image.seen_as(image.own.reshape(seen.shape))
+                height = seen.shape[2] if seen.ndim == 4 else 1
+                image = self._image_of(at, value, height, seen.shape[1])
+                return image.seen_as(image.places.reshape(seen.shape))
         is_image = len(value.shape) == 4 and not value.time_first
         if seen.ndim not in (3, 4) or not (
             is_image or (len(value.shape) == 3 and value.time_first)
@@ -419,27 +404,22 @@ class Builder:
         sequence = _as_sequence(value) if is_image else value
         time, batch, width = sequence.shape
         channels, height = seen.shape[1], seen.shape[2] if seen.ndim == 4 else 1
-        for axes, said_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
-            fits = time % channels == 0 if said_channels else channels == width
+        for axes, split_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
+            fits = time % channels == 0 if split_channels else channels == width
             if seen.shape[0] == batch and fits:
-                own = sequence.own.transpose(axes).reshape(seen.shape)
-                if sequence.is_seen_as(own):
+                places = sequence.plain.places.transpose(axes).reshape(seen.shape)
+                if sequence.is_seen_as(places):
                     sequence = self.turned(at, value) if is_image else value
-                    image = self._image_of(at, sequence, height, said_channels)
-                    return image.seen_as(image.own.reshape(seen.shape))
+                    image = self._image_of(at, sequence, height, split_channels)
+                    return image.seen_as(image.places.reshape(seen.shape))
         return None
 
     def _image_of(self, at: Place, value: Value, height: int, channels: int) -> Value:
-        """What a to_image makes of a sequence, once for all who read it."""
-        key = (value.layer, height, channels)
-        if key not in self._images:
-            own = said(height=(height, 1), channels=(channels, 0))
-            plain = replace(value, view=None)
-            self._images[key] = self.layer(at, "to_image", [plain], name=f"{at.name}.image", **own)
-        return self._images[key]
+        sizes = non_defaults(height=(height, 1), channels=(channels, 0))
+        return self.once(at, "to_image", value, f"{at.name}.image", **sizes)
 
     def as_output(self, at: Place, value: Value) -> Value:
-        """A part of a result, or one in another order, as rows of their own."""
+        """The output: a part of a result, or a result in another order, becomes rows of its own."""
         value = self.slices.part(at, value)
         is_turned = len(value.places) == BATCH and value.places.ndim == 2 and not value.is_plain
         if value.is_whole and not is_turned:
@@ -447,7 +427,7 @@ class Builder:
         return strides.rearranged(self, at, value) or value
 
     def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
-        """What gives `value` is of a kind that bench has in a loss alone."""
+        """Makes the layer that gives `value` one of a kind that bench has in a loss alone."""
         self.steps[value.layer].layer["type"] = kind
         self._ends[value.layer] = at.refused(
             "it can only end the network, where --loss-function=cross-entropy or nll has it"
@@ -455,7 +435,7 @@ class Builder:
         return value
 
     def _free(self, name: str) -> str:
-        """Like it, but no other's."""
+        """This name, or, where another layer has it, a similar one."""
         number, free = 1, name
         while free == "input" or free in self.steps:
             number += 1
@@ -465,7 +445,7 @@ class Builder:
     # ---- the whole
 
     def alive(self, value: Value) -> list[Step]:
-        """What `value` depends on, in order: it ends with the layer that gives it."""
+        """The layers that `value` depends on, in order. The last one gives it."""
         needed = {value.layer}
         for name, step in reversed(self.steps.items()):
             if name in needed:
@@ -473,19 +453,19 @@ class Builder:
         return [step for name, step in self.steps.items() if name in needed]
 
     def described(self, name: str, value: Value, loss_function: str) -> dict[str, Any]:
-        """The network whose output `value` is."""
-        time_first, shape = value.time_first, value.shape
-        orders = [value.own]
+        """The JSON of the network whose output is `value`."""
+        time_first, shape, places = value.time_first, value.shape, value.plain.places
+        orders = [places]
         if time_first and len(shape) == 3:
             classes = shape[-1]
-            orders += [value.own.transpose(axes) for axes in ((1, 0, 2), (1, 2, 0), (0, 2, 1))]
-            orders += [one.reshape(-1, classes) for one in orders[:2]]
+            orders += [places.transpose(axes) for axes in ((1, 0, 2), (1, 2, 0), (0, 2, 1))]
+            orders += [order.reshape(-1, classes) for order in orders[:2]]
             if value.places.ndim == 4:  # images of logits
                 orders.append(orders[2].reshape(value.places.shape))
         elif shape[-1] == 1:
-            orders.append(value.own[:, 0])
+            orders.append(places[:, 0])
         elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
-            orders.append(value.own.reshape(value.places.shape))
+            orders.append(places.reshape(value.places.shape))
         rank = 3 if time_first else 2
         if len(shape) != rank or not any(map(value.is_seen_as, orders)):
             raise Refused(
@@ -519,26 +499,23 @@ class Builder:
 
 
 def _points(value: Value, rank: int) -> np.ndarray:
-    """A row as an image of one pixel, of so many dimensions."""
-    return value.own.reshape(*value.shape, *[1] * (rank - 2))
+    """The places of a row that is seen as an image of one pixel, with `rank` dimensions."""
+    return value.plain.places.reshape(*value.shape, *[1] * (rank - 2))
 
 
 def _as_sequence(value: Value) -> Value:
-    """An image's numbers, as they lie in [height width, batch, channels]."""
+    """An image as the sequence of its pixels, [height width, batch, channels]."""
     b, c, h, w = value.shape
-    places = np.argsort(value.own.reshape(b, c, h * w).transpose(2, 0, 1).ravel())[value.places]
+    order = value.plain.places.reshape(b, c, h * w).transpose(2, 0, 1)
+    places = np.argsort(order.ravel())[value.places]
     return replace(value, shape=(h * w, b, c), time_first=True, view=places)
 
 
 def _as_line(value: Value) -> Value:
-    """A sequence's numbers, as they lie in [batch, width, 1, time]."""
+    """A sequence as a line, [batch, width, 1, time]."""
     t, b, w = value.shape
-    places = np.argsort(value.own.transpose(1, 2, 0).ravel())[value.places]
+    places = np.argsort(value.plain.places.transpose(1, 2, 0).ravel())[value.places]
     return replace(value, shape=(b, w, 1, t), time_first=False, view=places)
-
-
-def _of_points(value: Value, rank: int) -> Value:
-    return value.seen_as(_points(value, rank))
 
 
 def _shape(value: Value) -> str:

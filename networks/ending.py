@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from networks.values import Refused, Value
 
 @dataclass(frozen=True)
 class Ending:
-    """Where a layer stands that the network's loss asks for."""
+    """The place of a layer that the network's loss needs."""
 
     name: str = "pixels"
 
@@ -26,8 +26,8 @@ _OF_LOSS = {"cross_entropy": ("softmax", "log_softmax"), "bce": ("sigmoid",), "m
 
 
 def without_loss(build: Builder, value: Value, loss_function: str) -> tuple[Value, str]:
-    """What the network's last layer reads, and its type, where that is a part of its loss; else
-    the output as it is, and ""."""
+    """Where the last layer is part of the loss: what it reads, and its type. Else the output and
+    ""."""
     loss, step = LOSSES[loss_function], build.steps.get(value.layer)
     kind = step.layer["type"] if step else ""
     if step and kind in _OF_LOSS[loss] and not {"num_heads", "causal"} & step.layer.keys():
@@ -48,23 +48,23 @@ def without_loss(build: Builder, value: Value, loss_function: str) -> tuple[Valu
 
 
 def ended(build: Builder, value: Value, loss_function: str) -> Value:
-    """An image that a network gives, as its loss reads it: a row for each pixel, which has a label,
-    or all numbers of a sample in a row. All else as it is."""
+    """An image at the end of a network as its loss reads it: a row for each pixel, which has a
+    label, or a row of all numbers of a sample. Other outputs stay as they are."""
     is_image = len(value.shape) == 4 and not value.time_first and value.layer != "input"
-    if not is_image or not np.array_equal(value.places.ravel(), value.own.ravel()):
+    if not is_image or not np.array_equal(value.places.ravel(), value.plain.places.ravel()):
         return value
-    places, plain = value.places.shape, [replace(value, view=None)]
+    shape = value.places.shape
     if LOSSES[loss_function] == "cross_entropy":
         if value.image is None:
             return value
-        rows = build.layer(Ending(), "to_sequence", plain)
-        return rows.seen_as(rows.own.transpose(1, 2, 0).reshape(places))
-    flat = build.layer(Ending(), "flatten", plain)
-    return flat.seen_as(flat.own.reshape(places))
+        rows = build.layer(Ending(), "to_sequence", [value.plain])
+        return rows.seen_as(rows.places.transpose(1, 2, 0).reshape(shape))
+    flat = build.layer(Ending(), "flatten", [value.plain])
+    return flat.seen_as(flat.places.reshape(shape))
 
 
 class Graph(Protocol):
-    """Of PyTorch's or of ONNX's."""
+    """A graph of PyTorch's or of ONNX's."""
 
     build: Builder
     output: Value
@@ -72,7 +72,7 @@ class Graph(Protocol):
 
 
 def described(graph: Graph, name: str, loss_function: str) -> dict[str, Any]:
-    """The network as its loss reads it, which the graph ends with from now on."""
+    """The JSON of the network as its loss reads it. The graph ends there from now on."""
     value, graph.end = without_loss(graph.build, graph.output, loss_function)
     graph.output = ended(graph.build, value, loss_function)
     return graph.build.described(name, graph.output, loss_function)

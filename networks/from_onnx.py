@@ -5,6 +5,7 @@ what views make of the places of numbers."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import onnx
 from onnx import inliner, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
-from networks import attention, gelu, root_mean_square
+from networks import attention, root_mean_square
 from networks.builder import Builder
 from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS, same_numbers
+from networks.onnx_taken_apart import Gelu
 from networks.slices import arguments, joined
 from networks.values import BATCH, ReadsImages, Refused, Value, in_short
 from networks.windows import pair
@@ -31,7 +33,7 @@ _NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make
 
 
 def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
-    """The file, with a batch of BATCH where it lets one choose."""
+    """The model in the file, with at least opset 13."""
     if not path.is_file():
         raise Refused(f"{path}: there is no such file")
     try:
@@ -40,7 +42,8 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
         model = inliner.inline_local_functions(model)
     except Exception as error:
         raise Refused(f"{path} can't be read as ONNX: {in_short(error)}") from error
-    opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
+    opsets = {opset.domain: opset.version for opset in model.opset_import}
+    opset = opsets.get("", opsets.get("ai.onnx", 0))
     if opset < FIRST_OPSET:
         try:
             model = version_converter.convert_version(model, FIRST_OPSET)
@@ -62,10 +65,7 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
     return model
 
 
-_KNOWN_LATER = (
-    *(Value, attention.Scores, attention.Scaled),
-    *(root_mean_square.Partial, gelu.Partial),
-)
+_KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu)
 
 
 class Call:
@@ -74,71 +74,71 @@ class Call:
     def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
         self.build, self.graph, self.node = graph.build, graph, node
         self.inputs: list[Any] = [graph.values.get(name) for name in node.input]
-        self.attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        self.attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
     def get(self, attribute: str, unsaid: Any = None) -> Any:
-        found = self.attributes.get(attribute, unsaid)
-        return found.decode() if isinstance(found, bytes) else found
+        value = self.attributes.get(attribute, unsaid)
+        return value.decode() if isinstance(value, bytes) else value
 
     @property
     def epsilon(self) -> float:
-        """Of a normalization, as the float32 was written."""
+        """The epsilon of a normalization as it was written before it became a float32."""
         return float(f"{self.get('epsilon', 1e-5):.6g}")
 
     def value(self, index: int = 0) -> Value:
-        found = self.inputs[index]
-        if not isinstance(found, Value):
+        given = self.inputs[index]
+        if not isinstance(given, Value):
             raise self.refused(f"its input {self.node.input[index]!r} is no layer's result")
-        return found
+        return given
 
     def constant(self, index: int) -> np.ndarray | None:
-        """An input that does not depend on the network's; None where it is left out."""
-        found = self.inputs[index] if index < len(self.inputs) else None
-        if isinstance(found, Value):
+        """An input that does not depend on the network's inputs; None where it is left out."""
+        given = self.inputs[index] if index < len(self.inputs) else None
+        if isinstance(given, Value):
             raise self.refused(
                 f"its input {self.node.input[index]!r} is calculated, not a constant"
             )
-        return found
+        return given
 
     def weight(self, index: int) -> np.ndarray:
-        found = self.constant(index)
-        if found is None:
+        constant = self.constant(index)
+        if constant is None:
             raise self.refused(f"its input {index} is missing")
-        return found
+        return constant
 
     @property
     def axes(self) -> list[int]:
-        """Of a reduction: its second input, or in older opsets an attribute."""
+        """The axes of a reduction: its second input, or in older opsets an attribute."""
         axes = self.constant(1)
         return list(self.get("axes", [])) if axes is None else axes.tolist()
 
     def only(self, **allowed: Any) -> None:
-        """Refuses attributes that no layer has, by their names; the value allowed first is ONNX's
-        own where the attribute is left out."""
+        """Refuses attributes that no layer has. The first of the allowed values is ONNX's
+        default."""
         for name, value in allowed.items():
             choices = value if isinstance(value, tuple) else (value,)
-            found = self.get(name, choices[0])
-            close = isinstance(found, float) and any(
-                np.isclose(found, one, rtol=1e-6, atol=0) for one in choices
+            given = self.get(name, choices[0])
+            close = isinstance(given, float) and any(
+                np.isclose(given, choice, rtol=1e-6, atol=0) for choice in choices
             )
-            if not close and found not in choices:
-                wanted = " or ".join(str(one) for one in dict.fromkeys(choices))
-                raise self.refused(f"{name} is {found}, and can only be {wanted}")
+            if not close and given not in choices:
+                wanted = " or ".join(str(choice) for choice in dict.fromkeys(choices))
+                raise self.refused(f"{name} is {given}, and can only be {wanted}")
 
     @property
     def directions(self) -> int:
-        """Two of images, one of lines."""
+        """2 of images, 1 of lines."""
         return self.value().places.ndim - 2
 
     @property
     def pads_apart(self) -> list[int]:
-        """Of a convolution, those that differ at the ends; else none."""
+        """The pads of a convolution, if those at both ends differ; else none."""
         pads, count = list(self.get("pads", [])), self.directions
         is_apart = self.node.op_type == "Conv" and pads[:count] != pads[count:]
         return pads if is_apart else []
 
     def pair(self, attribute: str, unsaid: int) -> Any:
-        """One that has a number for each direction: as the layers' JSON has it."""
+        """An attribute with a number for each direction, as the layers' JSON has it."""
         count = self.directions
         sizes = list(self.get(attribute, [unsaid] * count))
         if sizes[count:] and sizes[:count] != sizes[count:]:  # at the ends
@@ -152,7 +152,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The path of the module, where its weight tells it; else the node's."""
+        """The path of the module, if a weight's name tells it; else the node's name."""
         for given in self.node.input:
             if given in self.graph.initializers and not _NUMBERED.match(given):
                 path, _, last = given.rpartition(".")
@@ -165,7 +165,7 @@ class Call:
 
 
 class Graph:
-    """Walks through the nodes of a file, which stand in their order."""
+    """Walks through the nodes of a file in their order."""
 
     def __init__(
         self,
@@ -174,26 +174,23 @@ class Graph:
         output: int | None = None,
         samples: Sequence[tuple[int, ...]] = (),
     ) -> None:
-        """`samples`: the shapes of one sample of each input, if they are said."""
+        """`samples`: the shapes of one sample of each input, if the user gives them."""
         self.model, self.tokens, self._samples = model, tokens, samples
         self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
         self.place = _place_of_output(graph, output)
         self._needed = _needed_for(graph, graph.output[self.place].name)
-        self.initializers = {one.name for one in graph.initializer}
-        self.readers: dict[str, int] = {}
-        for name in [n for node in graph.node for n in node.input] + [o.name for o in graph.output]:
-            self.readers[name] = self.readers.get(name, 0) + 1
-        self.inputs = [one for one in graph.input if one.name not in self.initializers]
-        is_of_one = any(
-            one.type.tensor_type.shape.dim[:1] and one.type.tensor_type.shape.dim[0].dim_value == 1
-            for one in self.inputs
-        )
+        self.initializers = {weights.name for weights in graph.initializer}
+        self.readers = Counter(name for node in graph.node for name in node.input)
+        self.readers.update(given.name for given in graph.output)
+        self.inputs = [given for given in graph.input if given.name not in self.initializers]
+        shapes = [given.type.tensor_type.shape.dim for given in self.inputs]
+        is_of_one = any(shape and shape[0].dim_value == 1 for shape in shapes)
         try:
             try:
                 self._walk()
-            except ReadsImages as found:
-                self._walk(found.sample, found.places)
+            except ReadsImages as images:
+                self._walk(images.sample, images.places)
         except Refused as error:
             why = f"; {_OF_ONE}" if is_of_one else ""
             raise Refused(f"{error}{why}") from error
@@ -207,13 +204,13 @@ class Graph:
 
     def _look_at_parameters(self) -> None:
         steps = self.build.alive(self.output)
-        weights = [(s.layer["name"], one) for s in steps for one in s.parameters]
+        weights = [(s.layer["name"], numbers) for s in steps for numbers in s.parameters]
         copies: dict[str, str] = {}
-        for at, (name, one) in enumerate(weights):
+        for at, (name, numbers) in enumerate(weights):
             for before, other in weights[:at]:
                 # Copies of a layer have the same numbers, too, but not in one place of the file;
                 # PyTorch's new exporter writes them once, and says which modules have them.
-                if np.may_share_memory(one, other) and same_numbers(one, other):
+                if np.may_share_memory(numbers, other) and same_numbers(numbers, other):
                     if self.modules.get(name, "") == self.modules.get(before, ""):
                         raise Refused(
                             f"{name} has the very weights of {before}; each layer of bench's has "
@@ -241,13 +238,14 @@ class Graph:
         return self.build.notes
 
     def _walk(self, sample: tuple[int, ...] = (), places: np.ndarray | None = None) -> None:
-        """`sample` is the shape of the input, where it is not the file's, and `places` the order of
-        its numbers there."""
+        """`sample`: the shape of the input, if it is not the file's, and `places`: the order of its
+        numbers there."""
         self.values: dict[str, Any] = {
-            one.name: numpy_helper.to_array(one) for one in self.model.graph.initializer
+            weights.name: numpy_helper.to_array(weights) for weights in self.model.graph.initializer
         }
         self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
-        self.modules: dict[str, str] = {}  # of a layer: the path of the module that it was
+        # Of a layer: the path of the module that it was, as PyTorch's new exporter notes it down.
+        self.modules: dict[str, str] = {}
         self._read_inputs(sample, places)
         for node in self.model.graph.node:
             if not self._needed.intersection(node.output):
@@ -271,24 +269,24 @@ class Graph:
                 f"the network has {len(self.inputs)} inputs and --input-type is given "
                 f"{len(self.tokens)} times; say it once for each"
             )
-        said: Sequence[tuple[int, ...] | None] = self._samples or [None] * len(self.inputs)
-        if len(said) != len(self.inputs):
+        shapes: Sequence[tuple[int, ...] | None] = self._samples or [None] * len(self.inputs)
+        if len(shapes) != len(self.inputs):
             raise Refused(
-                f"the network has {len(self.inputs)} inputs and --input is given {len(said)} "
+                f"the network has {len(self.inputs)} inputs and --input is given {len(shapes)} "
                 "times; say it once for each, or not at all"
             )
-        samples = [self._sample(*one) for one in zip(self.inputs, self.tokens, said, strict=True)]
+        samples = list(map(self._sample, self.inputs, self.tokens, shapes))
         whole = sample or joined(samples, [count > 0 for count in self.tokens])
         self.build = Builder(whole, self.tokens[0] > 0, settled=bool(sample))
-        names = [one.name for one in self.inputs]
-        found = arguments(self.build, samples, names, 0, places)
-        self.arguments = dict(zip(names, found, strict=True))
+        names = [given.name for given in self.inputs]
+        views = arguments(self.build, samples, names, 0, places)
+        self.arguments = dict(zip(names, views, strict=True))
         self.values |= self.arguments
 
     def _sample(
-        self, given: onnx.ValueInfoProto, tokens: int, said: tuple[int, ...] | None
+        self, given: onnx.ValueInfoProto, tokens: int, shape: tuple[int, ...] | None
     ) -> tuple[int, ...]:
-        """Its shape; () where the input is one token or number a sample."""
+        """The shape of one sample of an input; () where it is one token or number."""
         tensor = given.type.tensor_type
         is_tokens = tensor.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
         if is_tokens != bool(tokens):
@@ -296,13 +294,13 @@ class Graph:
             raise Refused(
                 f"the network reads {kind} {'how many' if is_tokens else 'no --input-type'}"
             )
-        first, *sample = (one.dim_value for one in tensor.shape.dim)
-        if said is not None:
-            fits = len(said) == len(sample)
-            if not fits or any(a not in (0, b) for a, b in zip(sample, said, strict=True)):
-                shape = "x".join(str(size or "N") for size in sample)
-                raise Refused(f"the input {given.name!r} is {shape} in the file, N of any size")
-            sample = list(said)
+        first, *sample = (dimension.dim_value for dimension in tensor.shape.dim)
+        if shape is not None:
+            fits = len(shape) == len(sample)
+            if not fits or any(a not in (0, b) for a, b in zip(sample, shape, strict=True)):
+                sizes = "x".join(str(size or "N") for size in sample)
+                raise Refused(f"the input {given.name!r} is {sizes} in the file, N of any size")
+            sample = list(shape)
         if not all(sample):
             raise Refused(
                 f"the input {given.name!r} has no fixed shape of a sample; --input=SHAPE says it, "
@@ -320,15 +318,14 @@ class Graph:
     def _add(self, node: onnx.NodeProto) -> None:
         call = Call(self, node)
         if node.op_type not in OF_SCORES:
-            for name, found in zip(node.input, call.inputs, strict=True):
-                if isinstance(found, (attention.Scores, attention.Scaled)):
-                    self.values[name] = attention.as_layers(call, found)
+            for name, given in zip(node.input, call.inputs, strict=True):
+                if isinstance(given, (attention.Scores, attention.Scaled)):
+                    self.values[name] = attention.as_layers(call, given)
             call = Call(self, node)
-        depends = any(isinstance(one, _KNOWN_LATER) for one in call.inputs)
+        depends = any(isinstance(given, _KNOWN_LATER) for given in call.inputs)
         if node.op_type == "Shape" and depends:
             shape = np.array(call.value().places.shape, dtype=np.int64)
-            result = shape[slice(call.get("start", 0), call.get("end"))]
-            self.values[node.output[0]] = result
+            self.values[node.output[0]] = shape[call.get("start", 0) : call.get("end")]
         elif not depends:
             self.values.update(zip(node.output, self._run(node, call.inputs), strict=False))
         elif node.op_type in VIEWS:
@@ -343,36 +340,41 @@ class Graph:
         elif node.op_type in LAYERS:
             before = set(self.build.steps)
             result = LAYERS[node.op_type](call)
-            self.modules |= dict.fromkeys(self.build.steps.keys() - before, _module_of(node))
+            scopes = {entry.key: entry.value for entry in node.metadata_props}.get(_SCOPES, "")
+            *paths, _ = ["", *re.findall(r"'([^']*)'", scopes)]  # the last is the node's own name
+            module = paths[-1].partition("@")[0] if paths else ""
+            self.modules |= dict.fromkeys(self.build.steps.keys() - before, module)
             several = result if isinstance(result, tuple) else (result,)
             self.values.update(zip(node.output, several, strict=False))
         else:
             raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
 
     def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
-        """What onnx's reference makes of constants."""
-        known = [(n, v) for n, v in zip(node.input, inputs, strict=True) if n]
-        given = [onnx.helper.make_tensor_value_info(n, _type(v), None) for n, v in known]
-        found = [onnx.ValueInfoProto(name=name) for name in node.output]
-        graph = onnx.helper.make_graph([node], "constant", given, found)
+        """What onnx's reference computes from constants."""
+        known = {name: x for name, x in zip(node.input, inputs, strict=True) if name}
+        types = {n: onnx.helper.np_dtype_to_tensor_dtype(np.asarray(known[n]).dtype) for n in known}
+        given = [onnx.helper.make_tensor_value_info(n, types[n], None) for n in known]
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+        graph = onnx.helper.make_graph([node], "constant", given, outputs)
         model = onnx.helper.make_model(
             graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version
         )
-        return ReferenceEvaluator(model).run(None, dict(known))
+        return ReferenceEvaluator(model).run(None, known)
 
 
 def _without_names(graph: onnx.GraphProto) -> None:
-    """Where scikit-learn's classifiers give a dictionary of probabilities, these alone."""
-    for node in [one for one in graph.node if one.op_type == "ZipMap"]:
+    """Replaces the dictionaries of probabilities that scikit-learn's classifiers give by the
+    probabilities."""
+    kind = onnx.TensorProto.FLOAT
+    for node in [node for node in graph.node if node.op_type == "ZipMap"]:
         for output in graph.output:
             if output.name == node.output[0]:
-                kind = onnx.TensorProto.FLOAT
                 output.CopyFrom(onnx.helper.make_tensor_value_info(node.input[0], kind, None))
         graph.node.remove(node)
 
 
 def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
-    """Of the one that is trained: the only one of numbers, or which is said."""
+    """The place of the output that is trained: the wanted one, or the only one of numbers."""
     count = len(graph.output)
     if wanted is not None and wanted >= count:
         raise Refused(f"the network gives {count} outputs, and --output={wanted} counts from 0")
@@ -380,7 +382,7 @@ def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
         return wanted
     numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16)
     places = [
-        at for at, one in enumerate(graph.output) if one.type.tensor_type.elem_type in numbers
+        at for at, output in enumerate(graph.output) if output.type.tensor_type.elem_type in numbers
     ]
     if len(places) != 1 and count > 1:
         raise Refused(
@@ -391,20 +393,10 @@ def _place_of_output(graph: onnx.GraphProto, wanted: int | None) -> int:
 
 
 def _needed_for(graph: onnx.GraphProto, output: str) -> set[str]:
-    """What it is computed from: a classifier's labels, for one, are none of a network's layers."""
+    """The names that the output is computed from. A classifier's labels, for example, are not among
+    them."""
     needed = {output}
     for node in reversed(graph.node):
         if needed.intersection(node.output):
             needed.update(node.input)
     return needed
-
-
-def _module_of(node: onnx.NodeProto) -> str:
-    """The path of the module that calls it, as PyTorch's new exporter notes it down; else ""."""
-    scopes = next((one.value for one in node.metadata_props if one.key == _SCOPES), "")
-    paths = re.findall(r"'([^']*)'", scopes)[:-1]  # the last is the node's own name
-    return paths[-1].partition("@")[0] if paths else ""
-
-
-def _type(value: Any) -> int:
-    return onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)

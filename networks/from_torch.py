@@ -14,6 +14,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.utils._pytree import tree_leaves
 
 from networks import attention, root_mean_square, strides
 from networks.builder import Builder, Step
@@ -30,7 +31,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of the module's, by its path; `seen` is a Value of what views make of it."""
+    """A parameter of the module, by its path. `seen`: as views show it."""
 
     name: str
     seen: Value
@@ -38,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class NoLayers:
-    """What an operation gives beside its result, and no layer of bench's does."""
+    """A second result of an operation, which no layer of bench's gives."""
 
     what: str
 
@@ -54,60 +55,53 @@ class Call:
         self.build, self._graph, self.node = graph.build, graph, node
         self.operation = operation_of(node)
         schema = node.target._schema.arguments
-        given = dict(zip([one.name for one in schema], node.args, strict=False)) | node.kwargs
-        found = {one.name: given.get(one.name, one.default_value) for one in schema}
-        self.arguments: dict[str, Any] = fx.map_arg(found, graph.found)
+        arguments = {argument.name: argument.default_value for argument in schema}
+        arguments |= dict(zip(arguments, node.args, strict=False)) | node.kwargs
+        self.arguments: dict[str, Any] = fx.map_arg(arguments, graph.result_of)
 
     def __getitem__(self, argument: str) -> Any:
         return self.arguments[argument]
 
     def value(self, argument: str = "") -> Value:
-        """One of them, or the first, which is to be what a layer gives."""
+        """This argument, or the first one, which must be what a layer gives."""
         name = argument or next(iter(self.arguments))
-        found = self.arguments[name]
-        if isinstance(found, Value):
-            return found
-        if isinstance(found, NoLayers):
-            raise self.refused(f"it reads {found.what}, which no layer gives")
-        if isinstance(found, Parameter):
-            raise self.refused(f"it reads {found.name}, a parameter, in place of a layer's result")
+        read = self.arguments[name]
+        if isinstance(read, Value):
+            return read
+        if isinstance(read, NoLayers):
+            raise self.refused(f"it reads {read.what}, which no layer gives")
+        if isinstance(read, Parameter):
+            raise self.refused(f"it reads {read.name}, a parameter, in place of a layer's result")
         raise self.refused(f"its {name} is no layer's result")
 
     def parameter(self, argument: str) -> list[str]:
-        """The path of one that is a parameter; [] where it is None."""
-        found = self.arguments[argument]
-        if found is None:
-            return []
-        return [self._plain(argument, found).name]
+        """The path of an argument that is a parameter; [] where it is None."""
+        parameter = self.arguments[argument]
+        return [] if parameter is None else [self._plain(argument, parameter).name]
 
     def parameters(self, argument: str) -> list[str]:
-        return [self._plain(argument, one).name for one in self.arguments[argument]]
+        return [self._plain(argument, parameter).name for parameter in self.arguments[argument]]
 
     def shape(self, argument: str, index: int | None = None) -> tuple[int, ...]:
-        """Of a parameter, or of one in a list of them."""
-        found = self.arguments[argument]
-        return self._plain(argument, found if index is None else found[index]).seen.shape
+        """The shape of a parameter, or of one in a list of parameters."""
+        read = self.arguments[argument]
+        return self._plain(argument, read if index is None else read[index]).seen.shape
 
-    def table(self, argument: str) -> tuple[str, np.ndarray]:
-        """A parameter's path, and which of its numbers are read."""
-        found = self.arguments[argument]
-        if not isinstance(found, Parameter):
-            raise self.refused(f"its {argument} is no layer's result")
-        return found.name, found.seen.places
-
-    def part(self, argument: str, index: int) -> tuple[str, np.ndarray]:
-        """The same of a parameter in a list."""
-        found = self.arguments[argument][index]
-        if not isinstance(found, Parameter):
-            raise self.refused(f"what it reads at {index} of {argument} is no layer's result")
-        return found.name, found.seen.places
+    def table(self, argument: str, index: int | None = None) -> tuple[str, np.ndarray]:
+        """The path of a parameter, or of one in a list, and which of its numbers are read."""
+        read = self.arguments[argument]
+        parameter = read if index is None else read[index]
+        if not isinstance(parameter, Parameter):
+            what = f"its {argument}" if index is None else f"what it reads at {index} of {argument}"
+            raise self.refused(f"{what} is no layer's result")
+        return parameter.name, parameter.seen.places
 
     def rows_of_table(self, argument: str, rows: torch.Tensor) -> Parameter:
-        found = self._plain(argument, self.arguments[argument])
-        return replace(found, seen=found.seen.seen_as(found.seen.places[rows.numpy()]))
+        table = self._plain(argument, self.arguments[argument])
+        return replace(table, seen=table.seen.seen_as(table.seen.places[rows.numpy()]))
 
     def shifts(self, layer: str, parameter: str) -> None:
-        """The layer before has that as its bias."""
+        """Gives a layer that already exists this parameter as its bias."""
         step = self.build.steps[layer]
         self._graph.used[parameter] = layer
         step.layer.pop("bias")
@@ -130,35 +124,36 @@ class Call:
         return NoLayers(what)
 
     def layer_of(self, parameters: list[str]) -> dict[str, Any] | None:
-        """The layer before that has one of them."""
-        name = next((self._graph.used[one] for one in parameters if one in self._graph.used), "")
-        return self.build.steps[name].layer if name else None
+        """The layer that already has one of these parameters."""
+        names = [self._graph.used[path] for path in parameters if path in self._graph.used]
+        return self.build.steps[names[0]].layer if names else None
 
-    def _plain(self, argument: str, found: Any) -> Parameter:
-        if not isinstance(found, Parameter) or not found.seen.is_plain:
+    def _plain(self, argument: str, parameter: Any) -> Parameter:
+        if not isinstance(parameter, Parameter) or not parameter.seen.is_plain:
             raise self.refused(f"its {argument} is calculated, not a parameter")
-        return found
+        return parameter
 
     def only(self, **allowed: Any) -> None:
-        """Refuses arguments that no layer has, by their names."""
+        """Refuses arguments that no layer has."""
         for name, value in allowed.items():
-            found = self.arguments[name]
-            same = list(found) == value if isinstance(value, list) else found == value
+            given = self.arguments[name]
+            same = list(given) == value if isinstance(value, list) else given == value
             if not same:
-                given = f"a tensor {list(found.shape)}" if hasattr(found, "shape") else found
+                given = f"a tensor {list(given.shape)}" if hasattr(given, "shape") else given
                 raise self.refused(f"{name} is {given}, and can only be {value}")
 
     def pair(self, argument: str, sizes: Sequence[int] = ()) -> Any:
-        """One that has a number for each direction: as the layers' JSON has it."""
-        found = sizes or self.arguments[argument]
-        found = [found] if isinstance(found, int) else list(found)
+        """An argument with a number for each direction, as the layers' JSON has it."""
+        sizes = sizes or self.arguments[argument]
+        sizes = [sizes] if isinstance(sizes, int) else list(sizes)
         is_line = self.operation.endswith("1d")
-        found = found * 2 if len(found) == 1 and not is_line else found
-        return pair(found, 0 if "padding" in argument else 1)
+        sizes = sizes * 2 if len(sizes) == 1 and not is_line else sizes
+        return pair(sizes, 0 if "padding" in argument else 1)
 
     @property
     def name(self) -> str:
-        """The path of the module of PyTorch's that calls it; else of the user's, and what it is."""
+        """The path of PyTorch's module that calls the operation; else the path of the user's
+        module, and the operation."""
         stack = list((self.node.meta.get("nn_module_stack") or {}).values())
         path, kind = stack[-1] if stack else ("", "")
         kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
@@ -179,7 +174,7 @@ class Graph:
     """Walks through the operations of a module in the order in which it calls them."""
 
     def __init__(self, program: ExportedProgram, *wanted: Input, output: int | None = None) -> None:
-        """`output`: which of the tensors is trained that it gives; None: its only one."""
+        """`output`: which of the module's tensors is trained; None: its only one."""
         self.program, self._wanted = program, wanted
         self.end = ""  # what the loss has of the network's (ending.py)
         self.place = self._place_of_output(output)
@@ -194,9 +189,9 @@ class Graph:
         self._walk_somehow()
 
     def _walk_somehow(self) -> None:
-        """With the input as it was said; or as a series [batch, time, columns], which is a line
-        that is read as a sequence. Refused as the walk was that came furthest."""
-        are_tokens = any(one.tokens for one in self._wanted)
+        """Reads the input as the user describes it, or as a series [batch, time, columns], which is
+        a line that is read as a sequence. Refused for the reason of the walk that came furthest."""
+        are_tokens = any(argument.tokens for argument in self._wanted)
         self.preparations = Preparations(self.program, are_tokens)
         refused, furthest = None, -1
         may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
@@ -213,8 +208,8 @@ class Graph:
         try:
             self._begin(series=series)
             self.output = self._walk()
-        except ReadsImages as found:
-            self._begin(found.sample, places=found.places)
+        except ReadsImages as images:
+            self._begin(images.sample, places=images.places)
             self.output = self._walk()
 
     def _begin(
@@ -223,24 +218,23 @@ class Graph:
         series: bool = False,
         places: np.ndarray | None = None,
     ) -> None:
-        """`sample` is the shape of the input, where it is not the one that was said, and `places`
-        the order of its numbers there. `series`: it is [time, columns], and a line of so many
+        """`sample` is the shape of the input where the user's is another, and `places` the order of
+        its numbers there. `series`: the input is [time, columns], and a line of so many
         channels."""
-        specs = self.program.graph_signature.input_specs
-        names = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT]
+        names = self.program.graph_signature.user_inputs
         samples = [self._sample(at) for at in range(len(names))]
         if series:
             time, columns = samples[0]
             sample = (columns, 1, time)
-        whole = sample or joined(samples, [one.tokens > 0 for one in self._wanted])
+        whole = sample or joined(samples, [argument.tokens > 0 for argument in self._wanted])
         self.build = Builder(whole, self._wanted[0].tokens > 0, settled=bool(sample))
         if series:
             axes = (2, 0, 1) if self._wanted[0].batch_axis else (0, 2, 1)
-            line = self.build.input.own[:, :, 0]
+            line = self.build.input.places[:, :, 0]
             self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
         else:
-            found = arguments(self.build, samples, names, self._wanted[0].batch_axis, places)
-            self.arguments = dict(zip(names, found, strict=True))
+            views = arguments(self.build, samples, names, self._wanted[0].batch_axis, places)
+            self.arguments = dict(zip(names, views, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
@@ -249,8 +243,8 @@ class Graph:
 
     def _place_of_output(self, wanted: int | None) -> int:
         specs = self.program.graph_signature.output_specs
-        given = [one.arg for one in specs if one.kind == OutputKind.USER_OUTPUT]
-        tensors = [at for at, one in enumerate(given) if isinstance(one, TensorArgument)]
+        given = [output.arg for output in specs if output.kind == OutputKind.USER_OUTPUT]
+        tensors = [at for at, output in enumerate(given) if isinstance(output, TensorArgument)]
         if not tensors:
             raise Refused("the network gives no tensor; one tensor can be trained")
         count = f"{len(tensors)} output{'s' * (len(tensors) > 1)}"
@@ -264,9 +258,8 @@ class Graph:
         return tensors[wanted or 0]
 
     def _sample(self, at: int) -> tuple[int, ...]:
-        """The shape of one sample of an input, as it is once prepared."""
-        specs = self.program.graph_signature.input_specs
-        name = [one.arg.name for one in specs if one.kind == InputKind.USER_INPUT][at]
+        """The shape of one sample of an input behind its preparations."""
+        name = self.program.graph_signature.user_inputs[at]
         return self.preparations.sample(name) or self._wanted[at].shape
 
     @property
@@ -278,7 +271,7 @@ class Graph:
         """An argument of the original as bench's input has it."""
         return self.preparations.done(name, x, self._values)
 
-    def found(self, node: fx.Node) -> Any:
+    def result_of(self, node: fx.Node) -> Any:
         return self._values[node]
 
     def _walk(self) -> Value:
@@ -290,7 +283,7 @@ class Graph:
                 self._values[node] = self._given(specs[node.name])
                 last = node
             elif node.op == "output":
-                result = fx.map_arg(self._given_by(node), self.found)
+                result = fx.map_arg(self._given_by(node), self.result_of)
                 if isinstance(result, _OF_RESULTS):
                     result = attention.as_layers(Call(self, last), result)
                 if isinstance(result, root_mean_square.Partial):
@@ -306,13 +299,12 @@ class Graph:
         raise AssertionError("a graph ends with its output")
 
     def _given_by(self, output: fx.Node) -> Any:
-        """Which of its results is trained."""
-        kinds = [spec.kind for spec in self.program.graph_signature.output_specs]
-        own = zip(output.args[0], kinds, strict=True)
-        return [one for one, kind in own if kind == OutputKind.USER_OUTPUT][self.place]
+        """The result that is trained."""
+        results = zip(output.args[0], self.program.graph_signature.output_specs, strict=True)
+        return [x for x, spec in results if spec.kind == OutputKind.USER_OUTPUT][self.place]
 
     def _needed(self) -> set[fx.Node]:
-        """What that depends on, or may, because others are changed in place."""
+        """The nodes that the result depends on, and those that change others in place."""
         needed: set[fx.Node] = set()
         for node in reversed(self.program.graph.nodes):
             if node.op == "output":
@@ -347,7 +339,7 @@ class Graph:
 
     def _result(self, node: fx.Node) -> Any:
         if node.target is getitem:
-            return getitem(*fx.map_arg(node.args, self.found))
+            return getitem(*fx.map_arg(node.args, self.result_of))
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(
                 f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad), in "
@@ -357,13 +349,15 @@ class Graph:
         first = next(iter(call.arguments.values()), None)
         before = set(self.build.steps)
         call = self._with_layers(call)
-        if not any(map(self._is_known_later, node.all_input_nodes)):
+        read = [self._values[argument] for argument in node.all_input_nodes]
+        # What depends on neither the input nor on what is trained is computed here.
+        if not any(isinstance(part, _KNOWN_LATER) for part in tree_leaves(read)):
             if torch.Tag.nondeterministic_seeded in node.target.tags:
                 raise call.refused(
                     "it draws random numbers; of what is random, bench has dropout alone"
                 )
             with in_float64():  # in which the original is compared
-                result = node.target(*fx.map_arg(node.args, self.found), **node.kwargs)
+                result = node.target(*fx.map_arg(node.args, self.result_of), **node.kwargs)
         elif call.operation in NOTHING_DONE:
             result = self._unchanged(call)
         elif call.operation in VIEWS:
@@ -377,59 +371,57 @@ class Graph:
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
             if not first.is_whole:
                 raise call.refused(f"it changes a part of what {first.layer} gives in place")
-            self._overwrite(first, result)
+            # Whatever saw the old numbers sees the new ones.
+            for other, value in self._values.items():
+                if isinstance(value, Value) and value.layer == first.layer:
+                    self._values[other] = result.seen_as(value.places)
         return result
 
     def _with_layers(self, call: Call) -> Call:
-        """What it reads that has no place in what it does becomes layers."""
+        """Makes layers of what the call reads as no layer's result, where its operation has no use
+        for that."""
         for argument in call.node.all_input_nodes:
-            found = self._values[argument]
-            if isinstance(found, _OF_RESULTS) and not is_read_as_it_is(found, call.operation):
-                self._values[argument] = attention.as_layers(call, found)
-            if isinstance(found, root_mean_square.Partial):
+            operand = self._values[argument]
+            if isinstance(operand, _OF_RESULTS) and not is_read_as_it_is(operand, call.operation):
+                self._values[argument] = attention.as_layers(call, operand)
+            if isinstance(operand, root_mean_square.Partial):
                 arguments = list(call.arguments.values())
-                if not root_mean_square.goes_on(found, call.operation, arguments):
-                    self._values[argument] = root_mean_square.as_layers(call, found)
+                if not root_mean_square.goes_on(operand, call.operation, arguments):
+                    self._values[argument] = root_mean_square.as_layers(call, operand)
         return Call(self, call.node)
 
     def _unchanged(self, call: Call) -> Any:
-        """To a device, or a type that it has already: of a CPU's float64 nothing comes of it."""
+        """A move to a device, or to a type that the tensor already has on a CPU in float64."""
         node, (read, *_) = call.node, call.node.all_input_nodes
         before, after = read.meta["val"].dtype, node.meta["val"].dtype
         if before.is_floating_point != after.is_floating_point:
             raise call.refused(f"it makes {after} of {before}, which no layer does")
         return self._values[read]
 
-    def _is_known_later(self, node: fx.Node) -> bool:
-        """Whether it depends on the input or on what is trained; all else is computed here."""
-        found = self._values[node]
-        parts = found if isinstance(found, (list, tuple)) else [found]
-        return any(isinstance(part, _KNOWN_LATER) for part in parts)
-
     def _view(self, call: Call) -> Any:
-        """What PyTorch itself makes of the places, for whatever view."""
+        """The places as PyTorch itself moves them, for any view."""
         node, viewed = call.node, self._values[call.node.all_input_nodes[0]]
         if not isinstance(viewed, Parameter):
             viewed = call.value()
 
         def places(argument: fx.Node) -> Any:
-            found = self._values[argument]
-            found = found.seen if isinstance(found, Parameter) else found
-            if not isinstance(found, Value):
-                return found
-            return torch.from_numpy(np.array(found.places, order="C"))
+            read = self._values[argument]
+            read = read.seen if isinstance(read, Parameter) else read
+            if not isinstance(read, Value):
+                return read
+            return torch.from_numpy(np.array(read.places, order="C"))
 
         seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
         if isinstance(viewed, Parameter):
             return replace(viewed, seen=viewed.seen.seen_as(seen.numpy()))
         if isinstance(seen, torch.Tensor):
             return self._copied_between(call, viewed, node, seen.numpy(), places)
-        return [call.value().seen_as(one.numpy()) for one in seen]
+        return [call.value().seen_as(part.numpy()) for part in seen]
 
     def _copied_between(
         self, call: Call, value: Value, node: fx.Node, seen: np.ndarray, places: Callable[..., Any]
     ) -> Value:
-        """A view of a view that no strides describe is one of a copy of the first."""
+        """A view of a view that no strides describe becomes a view of a copy of the first."""
         after = value.seen_as(seen)
         if not value.is_plain and strides.is_one_copy(value) and not strides.is_one_copy(after):
             copy = strides.rearranged(self.build, call, value)
@@ -442,7 +434,7 @@ class Graph:
         return self.build.viewed(call, value, seen)
 
     def _note(self, call: Call, added: list[str], result: Any) -> None:
-        """Which node a layer computes, and that no parameter has two layers."""
+        """Notes which node a layer computes. Refuses a parameter that two layers have."""
         for name in added:
             step = self.build.steps[name]
             first = self.used.get(step.parameters[0]) if step.parameters else None
@@ -463,22 +455,15 @@ class Graph:
     @staticmethod
     def _is_same(first: Step, step: Step) -> bool:
         """Whether both are one module that is called twice."""
-        own = [{k: v for k, v in one.layer.items() if k != "name"} for one in (first, step)]
-        return own[0] == own[1] and first.parameters == step.parameters
-
-    def _overwrite(self, value: Value, result: Any) -> None:
-        """After an operation in place, whatever saw the old numbers sees the new ones."""
-        for node, found in self._values.items():
-            if isinstance(found, Value) and found.layer == value.layer:
-                new = Value(result.layer, result.shape, result.time_first)
-                self._values[node] = new.seen_as(found.places)
+        is_alike = {**first.layer, "name": ""} == {**step.layer, "name": ""}
+        return is_alike and first.parameters == step.parameters
 
     def unused(self) -> list[str]:
         """Parameters that no layer reads."""
         paths = self.program.graph_signature.parameters
-        own = {self._aliases[id(self.program.state_dict[path])] for path in paths}
-        alive = {one for step in self.build.alive(self.output) for one in step.parameters}
-        return sorted(own - alive)
+        trained = {self._aliases[id(self.program.state_dict[path])] for path in paths}
+        read = {path for step in self.build.alive(self.output) for path in step.parameters}
+        return sorted(trained - read)
 
 
 def place_of(node: fx.Node, before: str) -> str:

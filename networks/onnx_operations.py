@@ -5,15 +5,14 @@ decide. Layers have arrays for parameters, as PyTorch's modules store them."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 
-from networks import attention, gelu, products, root_mean_square, strides, trained
+from networks import attention, products, root_mean_square, strides, trained
 from networks import onnx_taken_apart as taken_apart
-from networks.values import Value, said
+from networks.values import Value, non_defaults
 from networks.windows import both, global_max, padded, pair
 
 if TYPE_CHECKING:
@@ -34,14 +33,14 @@ def _hard_sigmoid(call: Call) -> Value:
 
 
 def _elementwise(kind: str, **numbers: tuple[str, float, float]) -> Callable[[Call], Value]:
-    """With numbers of its own: each with ONNX's name, and where it goes unsaid there and here."""
+    """A layer with numbers of its own: each with ONNX's name, and its default there and here."""
 
     def layer(call: Call) -> Value:
-        given = {
-            own: (taken_apart.exact(np.float32(call.get(name, there)).reshape(1)), here)
-            for own, (name, there, here) in numbers.items()
+        settings = {
+            setting: (taken_apart.exact(np.float32(call.get(name, there)).reshape(1)), here)
+            for setting, (name, there, here) in numbers.items()
         }
-        return call.build.elementwise(call, kind, call.value(), **said(**given))
+        return call.build.elementwise(call, kind, call.value(), **non_defaults(**settings))
 
     return layer
 
@@ -52,8 +51,8 @@ def _clip(call: Call) -> Value:
     least, most = (float(taken_apart.exact(call.weight(index))) for index in (1, 2))
     if (least, most) == (0, 6):
         return call.build.elementwise(call, "relu6", call.value())
-    own = said(min_val=(least, -1.0), max_val=(most, 1.0))
-    return call.build.elementwise(call, "hardtanh", call.value(), **own)
+    settings = non_defaults(min_val=(least, -1.0), max_val=(most, 1.0))
+    return call.build.elementwise(call, "hardtanh", call.value(), **settings)
 
 
 def _pad(call: Call) -> Value:
@@ -64,17 +63,16 @@ def _pad(call: Call) -> Value:
         raise call.refused("it adds others than zeros")
     counts = np.zeros((2, rank), dtype=int)
     counts[:, slice(None) if axes is None else axes] = zeros.reshape(2, -1)
-    found = padded(call, value, counts.T[::-1].ravel().tolist())
-    return attention.as_layers(call, found)
+    return attention.as_layers(call, padded(call, value, counts.T[::-1].ravel().tolist()))
 
 
-def _number(call: Call, found: np.ndarray) -> float:
-    if found.size != 1:
+def _number(call: Call, constant: np.ndarray) -> float:
+    if constant.size != 1:
         raise call.refused(
-            f"it reads constants {list(found.shape)}, of which a file does not say whether they "
+            f"it reads constants {list(constant.shape)}, of which a file does not say whether they "
             "are trained; one number can be subtracted, or divided by"
         )
-    return taken_apart.exact(found)
+    return taken_apart.exact(constant)
 
 
 def _sub(call: Call) -> Value:
@@ -96,23 +94,25 @@ def _dropout(call: Call) -> Value:
 
 
 def _linear(call: Call, weight: np.ndarray, bias: np.ndarray | None) -> Value:
-    own = {"out_features": weight.shape[0], **said(bias=(bias is not None, True))}
+    count, value = weight.shape[0], call.value()
     for step in call.build.steps.values():
         is_table = step.layer["type"] == "embedding" and bias is None
         if is_table and same_numbers(step.parameters[0], weight):
             step.layer["scaled_start"] = True  # that of a product
-            own = {"out_features": weight.shape[0], "tied": step.layer["name"]}
-            return call.build.rowwise(call, "linear", call.value(), [], **own)
-    return call.build.rowwise(call, "linear", call.value(), _given(weight, bias), **own)
+            tied = step.layer["name"]
+            return call.build.rowwise(call, "linear", value, [], out_features=count, tied=tied)
+    settings = {"out_features": count, **non_defaults(bias=(bias is not None, True))}
+    return call.build.rowwise(call, "linear", value, _given(weight, bias), **settings)
 
 
 def _given(*parameters: np.ndarray | None) -> list[np.ndarray]:
-    return [one for one in parameters if one is not None]
+    return [numbers for numbers in parameters if numbers is not None]
 
 
-def same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
-    """Of weights that were started by chance: a file has one that two layers share twice."""
-    return one.ndim > 1 and np.array_equal(one, other) and (one != one.flat[0]).any()
+def same_numbers(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two weights are one. Weights start at random, so two layers with the same numbers
+    share them."""
+    return left.ndim > 1 and np.array_equal(left, right) and (left != left.flat[0]).any()
 
 
 def _gemm(call: Call) -> Value:
@@ -166,18 +166,17 @@ def _add(call: Call) -> Any:
 
 
 def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
-    """What convolutions and pools say alike."""
+    """The settings that convolutions and pools share."""
     call.only(auto_pad=("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     padding = 0 if call.pads_apart else call.pair("pads", 0)
     if call.get("auto_pad", "").startswith("SAME"):
         padding = _same(call, size)
-    return said(stride=(call.pair("strides", 1), stride), padding=(padding, 0)) | {
-        "kernel_size": size
-    }
+    settings = non_defaults(stride=(call.pair("strides", 1), stride), padding=(padding, 0))
+    return settings | {"kernel_size": size}
 
 
 def _same(call: Call, size: Any) -> Any:
-    """The padding with which an image keeps its size, or its part by the stride."""
+    """The padding with which an image keeps its size, or its size divided by the stride."""
     places = call.value().places.shape[2:]
     sides = []
     for axis, extent in enumerate(both(size)[2 - len(places) :]):
@@ -200,14 +199,14 @@ def _cast(call: Call) -> Value:
 def _conv(call: Call) -> Value:
     weight, bias = call.weight(1), call.constant(2)
     size = pair(weight.shape[2:], 1)
-    own = {"out_channels": weight.shape[0], **_window(call, size, 1)}
-    own |= said(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
-    own |= said(dilation=(call.pair("dilations", 1), 1))
+    settings = {"out_channels": weight.shape[0], **_window(call, size, 1)}
+    settings |= non_defaults(bias=(bias is not None, True), groups=(call.get("group", 1), 1))
+    settings |= non_defaults(dilation=(call.pair("dilations", 1), 1))
     value = call.value()
     if ends := call.pads_apart:
         around = np.reshape(ends, (2, -1)).T[::-1].ravel().tolist()
         value = attention.as_layers(call, padded(call, value, around))
-    return call.build.image(call, "conv2d", value, _given(weight, bias), **own)
+    return call.build.image(call, "conv2d", value, _given(weight, bias), **settings)
 
 
 def _conv_transpose(call: Call) -> Value:
@@ -216,14 +215,15 @@ def _conv_transpose(call: Call) -> Value:
     if call.get("output_shape", None):
         raise call.refused("output_shape is given; output_padding says the same")
     size = pair(weight.shape[2:], 1)
-    own = {"out_channels": weight.shape[1], **_window(call, size, 1)}
-    own |= said(output_padding=(call.pair("output_padding", 0), 0))
-    own |= said(bias=(bias is not None, True), dilation=(call.pair("dilations", 1), 1))
-    return call.build.image(call, "conv_transpose2d", call.value(), _given(weight, bias), **own)
+    settings = {"out_channels": weight.shape[1], **_window(call, size, 1)}
+    settings |= non_defaults(output_padding=(call.pair("output_padding", 0), 0))
+    settings |= non_defaults(bias=(bias is not None, True), dilation=(call.pair("dilations", 1), 1))
+    parameters = _given(weight, bias)
+    return call.build.image(call, "conv_transpose2d", call.value(), parameters, **settings)
 
 
 def _resize(call: Call) -> Value:
-    """Both ways to count pixels repeat each one, where the factor is whole."""
+    """With a whole factor, both ways to count pixels repeat each pixel."""
     call.only(
         mode="nearest", antialias=0, coordinate_transformation_mode=("half_pixel", "asymmetric")
     )
@@ -238,19 +238,19 @@ def _resize(call: Call) -> Value:
         sizes = np.array(value.places.shape) * factors
     if list(sizes[:2]) != list(value.places.shape[:2]):
         raise call.refused("it resizes the batch or the channels")
-    return call.build.upsampled(call, value, [float(one) for one in sizes[2:]])
+    return call.build.upsampled(call, value, [float(size) for size in sizes[2:]])
 
 
 def _pool(call: Call) -> Value:
-    is_max = call.node.op_type == "MaxPool"
-    if is_max:
+    kind = "max_pool2d" if call.node.op_type == "MaxPool" else "avg_pool2d"
+    if kind == "max_pool2d":
         call.only(storage_order=0)
     elif any(call.get("pads", [])) and not call.get("count_include_pad", 0):
         raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
     size = call.pair("kernel_shape", 1)
     call.only(dilations=([1] * call.directions,))
-    own = _window(call, size, size) | said(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
-    return call.build.image(call, "max_pool2d" if is_max else "avg_pool2d", call.value(), **own)
+    ceil_mode = non_defaults(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
+    return call.build.image(call, kind, call.value(), **_window(call, size, size), **ceil_mode)
 
 
 def _global_pool(call: Call) -> Value:
@@ -284,41 +284,41 @@ def _reduce_sum(call: Call) -> Value:
 
 
 def _batch_norm(call: Call) -> Value:
-    own = said(eps=(call.epsilon, 1e-5))
+    eps = non_defaults(eps=(call.epsilon, 1e-5))
     scale, shift, mean, variance = (call.weight(index) for index in range(1, 5))
-    given = call.build.batch_norm(call, call.value(), [scale, shift], **own)
+    given = call.build.batch_norm(call, call.value(), [scale, shift], **eps)
     call.graph.statistics[given.layer] = (mean, variance)
     return given
 
 
 def _group_norm(call: Call) -> Value:
-    own = {"num_groups": call.get("num_groups"), **said(eps=(call.epsilon, 1e-5))}
+    settings = {"num_groups": call.get("num_groups"), **non_defaults(eps=(call.epsilon, 1e-5))}
     parameters, value = [call.weight(1), call.weight(2)], call.value()
     if parameters[0].size != value.places.shape[1]:
         raise call.refused(
             "it has a weight for each group; from opset 21 on it is for each channel"
         )
-    return call.build.image(call, "group_norm", value, parameters, **own)
+    return call.build.image(call, "group_norm", value, parameters, **settings)
 
 
 def _instance_norm(call: Call) -> Value:
-    """By channels, or by groups of them, in which an image was seen as [batch, groups, ...]: that
-    is how PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
+    """By channels, or by groups of channels, if the image is seen as [batch, groups, ...]. So
+    PyTorch exports GroupNorm below opset 21, with weights and bias behind it."""
     value, scale, shift = call.value(), call.weight(1), call.weight(2)
-    groups = value.places.shape[1]
-    if len(value.shape) != 4 or not np.array_equal(value.places.ravel(), value.own.ravel()):
+    groups, in_order = value.places.shape[1], value.plain.places.ravel()
+    if len(value.shape) != 4 or not np.array_equal(value.places.ravel(), in_order):
         raise call.refused("it reads no image as a layer gives it, nor groups of its channels")
     if groups != value.shape[1] and ((scale != 1).any() or shift.any()):
         raise call.refused("it has a weight for each group, and can only have 1, without bias")
     each = value.shape[1] // groups
-    own = {"num_groups": groups, **said(eps=(call.epsilon, 1e-5))}
+    settings = {"num_groups": groups, **non_defaults(eps=(call.epsilon, 1e-5))}
     parameters = [scale.repeat(each), shift.repeat(each)]
-    given = call.build.layer(call, "group_norm", [replace(value, view=None)], parameters, **own)
+    given = call.build.layer(call, "group_norm", [value.plain], parameters, **settings)
     return given.seen_as(value.places)
 
 
 def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
-    """The group_norm in front, where a number for each channel can become its own."""
+    """The group_norm before this node, if it can have the constant, a number for each channel."""
     value = call.inputs[index]
     if not isinstance(value, Value):
         return None
@@ -332,8 +332,8 @@ def _of_channels(call: Call, index: int, constant: np.ndarray) -> Step | None:
 def _layer_norm(call: Call) -> Value:
     call.only(axis=(-1, call.value().places.ndim - 1))
     weight, bias = call.weight(1), call.constant(2)
-    own = said(eps=(call.epsilon, 1e-5), bias=(bias is not None, True))
-    return call.build.rowwise(call, "layer_norm", call.value(), _given(weight, bias), **own)
+    settings = non_defaults(eps=(call.epsilon, 1e-5), bias=(bias is not None, True))
+    return call.build.rowwise(call, "layer_norm", call.value(), _given(weight, bias), **settings)
 
 
 def _mul(call: Call) -> Any:
@@ -343,22 +343,20 @@ def _mul(call: Call) -> Any:
     for index, other in ((0, right), (1, left)):
         partial = call.inputs[index]
         if isinstance(other, np.ndarray) and (norm := _of_channels(call, index, other)) is not None:
-            norm.parameters[:] = [one * other.ravel() for one in norm.parameters]
+            norm.parameters[:] = [numbers * other.ravel() for numbers in norm.parameters]
             return call.value(index)
-        if isinstance(partial, gelu.Partial):
-            return gelu.times(call, partial, taken_apart.exact(other))
+        if isinstance(partial, taken_apart.Gelu):
+            return taken_apart.gelu_times(call, partial, taken_apart.exact(other))
         if isinstance(partial, root_mean_square.Partial):
-            return _times_partial(call, partial, 1 - index)
-    found, factor = (right, left) if isinstance(left, np.ndarray) else (left, right)
+            return (
+                root_mean_square.normalized(call, other, partial)
+                if isinstance(other, Value)
+                else root_mean_square.weighted(call, partial, call.weight(1 - index))
+            )
+    operand, factor = (right, left) if isinstance(left, np.ndarray) else (left, right)
     if isinstance(factor, np.ndarray) and factor.size > 1:
-        return _trained_factor(call, attention.as_layers(call, found), factor)
-    return attention.scaled(call, found, taken_apart.exact(factor))
-
-
-def _times_partial(call: Call, partial: root_mean_square.Partial, index: int) -> Any:
-    if isinstance(call.inputs[index], Value):
-        return root_mean_square.normalized(call, call.inputs[index], partial)
-    return root_mean_square.weighted(call, partial, call.weight(index))
+        return _trained_factor(call, attention.as_layers(call, operand), factor)
+    return attention.scaled(call, operand, taken_apart.exact(factor))
 
 
 def _trained_factor(call: Call, value: Value, factor: np.ndarray) -> Value:
@@ -412,7 +410,7 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 
 
 def _recurrent(call: Call) -> tuple[Value, Value]:
-    """Of all inputs only the tokens' sequences, weights and biases; zero states may be said."""
+    """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
     kind = call.node.op_type.lower()
     call.only(direction="forward", layout=0)
     if kind == "lstm":
@@ -435,10 +433,11 @@ def _recurrent(call: Call) -> tuple[Value, Value]:
 
     parameters = [ordered(inputs[0]), ordered(states[0])]
     parameters += [ordered(part).ravel() for part in np.split(biases[0], 2)]
-    own = {"hidden_size": size, "batch_first": False}
-    given = call.build.recurrent(call, kind, call.value(), [parameters], **own)
+    given = call.build.recurrent(
+        call, kind, call.value(), [parameters], hidden_size=size, batch_first=False
+    )
     # [time, directions, batch, size], and the last state
-    return given.seen_as(given.places[:, None]), given.seen_as(given.own[-1:])
+    return given.seen_as(given.places[:, None]), given.seen_as(given.plain.places[-1:])
 
 
 LAYERS: dict[str, Callable[[Call], Any]] = {

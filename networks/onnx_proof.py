@@ -23,9 +23,9 @@ TOLERANCE = 1e-4  # relative to the largest output: the reference computes in fl
 def prove(graph: Graph, described: dict[str, Any]) -> float:
     """The largest relative difference of outputs. Refused above the tolerance."""
     steps = graph.build.alive(graph.output)
-    parameters = [torch.tensor(one) for step in steps for one in step.parameters]
+    parameters = [torch.tensor(weights) for step in steps for weights in step.parameters]
     network = rebuilt(described, parameters).eval()
-    norms = [one for one in network.modules() if isinstance(one, BATCH_NORMS)]
+    norms = [module for module in network.modules() if isinstance(module, BATCH_NORMS)]
     statistics = [
         graph.statistics[s.layer["name"]] for s in steps if s.layer["type"] == "batch_norm"
     ]
@@ -35,7 +35,9 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
     for _ in range(BATCHES):
-        given = {one.name: _random(graph, place, random) for place, one in enumerate(graph.inputs)}
+        given = {
+            read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)
+        }
         expected = _run(reference, given)[graph.place]
         numbers = [torch.from_numpy(x) for x in given.values()]
         numbers = [x.double() if x.is_floating_point() else x for x in numbers]
@@ -64,7 +66,7 @@ def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
 
 
 def _random(graph: Graph, place: int, random: np.random.Generator) -> np.ndarray:
-    """Of one input."""
+    """Random numbers or tokens for one input."""
     read = graph.inputs[place]
     shape = graph.arguments[read.name].places.shape
     if not graph.tokens[place]:
@@ -78,7 +80,7 @@ def _not_in_training(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(model)
     for node in copy.graph.node:
         if node.op_type == "BatchNormalization":
-            kept = [one for one in node.attribute if one.name != "training_mode"]
+            kept = [attribute for attribute in node.attribute if attribute.name != "training_mode"]
             del node.attribute[:], node.output[1:]
             node.attribute.extend(kept)
         elif node.op_type == "Dropout":

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from networks import strides
-from networks.values import BATCH, Place, Value, said, shown
+from networks.values import BATCH, Place, Value, non_defaults, shown
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -30,8 +29,8 @@ def matmul(build: Builder, at: Place, left: Value, right: Value, scale: float = 
             "two layers' results can be multiplied as sequences [batch, time, width], or as heads "
             "of them [batch, heads, time, width], the second transposed or not"
         )
-    own = said(transpose=(transpose, False), num_heads=(heads, 1), scale=(scale, 1.0))
-    given = build.layer(at, "matmul", [replace(left, view=None), replace(right, view=None)], **own)
+    settings = non_defaults(transpose=(transpose, False), num_heads=(heads, 1), scale=(scale, 1.0))
+    given = build.layer(at, "matmul", [left.plain, right.plain], **settings)
     return given.seen_as(as_heads(given, heads).reshape(*left.places.shape[:-1], -1))
 
 
@@ -40,44 +39,44 @@ def _turned(value: Value) -> Value:
 
 
 def _copied(build: Builder, at: Place, value: Value) -> Value:
-    """[batch, (heads), time, width] as a sequence that has the heads beside each other."""
+    """A copy of [batch, (heads), time, width] as a sequence with its heads side by side."""
     seen = value.places
     if seen.ndim not in (3, 4) or len(seen) != BATCH:
         return value
     by_time = seen if seen.ndim == 3 else seen.swapaxes(1, 2)
     time, width = by_time.shape[1], by_time.shape[2:]
     flat = value.seen_as(by_time.reshape(BATCH, time, -1))
-    found = strides.rearranged(build, at, flat, (time, int(np.prod(width))))
-    if found is None:
+    copy = strides.rearranged(build, at, flat, (time, int(np.prod(width))))
+    if copy is None:
         return value
-    own = found.places.reshape(BATCH, time, *width)
-    return found.seen_as(own if seen.ndim == 3 else own.swapaxes(1, 2))
+    by_time = copy.places.reshape(BATCH, time, *width)
+    return copy.seen_as(by_time if seen.ndim == 3 else by_time.swapaxes(1, 2))
 
 
 def softmax(build: Builder, at: Place, value: Value, causal: bool = False) -> Value:
-    """Of the last dimension. `causal` of heads' scores alone."""
+    """The softmax of the last dimension. `causal`: only of heads' scores."""
     value = build.sequence(at, value)
     heads = heads_of(value)
     if not heads or (value.rows is not None and not causal):
         return build.rowwise(at, "softmax", value, [])
-    own = said(num_heads=(heads, 1), causal=(causal, False))
-    return build.layer(at, "softmax", [replace(value, view=None)], **own).seen_as(value.places)
+    settings = non_defaults(num_heads=(heads, 1), causal=(causal, False))
+    return build.layer(at, "softmax", [value.plain], **settings).seen_as(value.places)
 
 
 def dot(build: Builder, at: Place, value: Value, keeps: bool) -> Value | None:
-    """The sum over the last dimension of a product of two vectors; None of anything else."""
+    """The sum over the last dimension of a product of two vectors; None of other values."""
     step = build.steps.get(value.layer)
     if step is None or step.layer["type"] != "multiply" or not value.is_plain:
         return None
-    reads = [build.input if one == "input" else build.steps[one].gives for one in step.reads]
-    if len(value.shape) != 2 or any(one.shape != value.shape for one in reads):
+    reads = [build.input if name == "input" else build.steps[name].gives for name in step.reads]
+    if len(value.shape) != 2 or any(read.shape != value.shape for read in reads):
         return None
     given = build.layer(at, "matmul", reads, transpose=True)
-    return given if keeps else given.seen_as(given.own[:, 0])
+    return given if keeps else given.seen_as(given.plain.places[:, 0])
 
 
 def heads_of(value: Value) -> int:
-    """As how many heads a sequence is seen; 0: as none."""
+    """The number of heads that a sequence is seen as; 0: it is not seen as heads."""
     places = value.places
     if places.ndim not in (3, 4) or len(value.shape) not in (2, 3):
         return 0
@@ -86,12 +85,12 @@ def heads_of(value: Value) -> int:
     heads = places.shape[1] if places.ndim == 4 else 1
     if value.shape[-1] % heads:
         return 0
-    own = as_heads(value, heads)
-    own = own if places.ndim == 4 else own[:, 0]
-    return heads if value.is_seen_as(own) else 0
+    by_head = as_heads(value, heads)
+    return heads if value.is_seen_as(by_head if places.ndim == 4 else by_head[:, 0]) else 0
 
 
 def as_heads(value: Value, heads: int) -> np.ndarray:
-    """[batch, heads, time, width of a head]; a vector is a sequence of one place."""
+    """[batch, heads, time, width of a head]. A vector is a sequence of one place."""
     time = 1 if len(value.shape) == 2 else value.shape[0]
-    return value.own.reshape(time, -1, heads, value.shape[-1] // heads).transpose(1, 2, 0, 3)
+    by_time = value.plain.places.reshape(time, -1, heads, value.shape[-1] // heads)
+    return by_time.transpose(1, 2, 0, 3)

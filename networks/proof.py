@@ -35,7 +35,7 @@ ENDS = {
 
 
 class WithoutDropout(TorchFunctionMode):
-    """In training, but nothing is dropped: two networks would drop different numbers."""
+    """Drops nothing in training: two networks would drop different numbers."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -50,31 +50,31 @@ class WithoutDropout(TorchFunctionMode):
 
 
 def rebuilt(described: dict[str, Any], parameters: Sequence[torch.Tensor]) -> nn.Module:
-    """In float64, with these parameters in the order of its layers."""
+    """The network in float64, with these parameters in the order of its layers."""
     try:
         network = network_of(described).double()
     except Unsupported as error:
         raise Refused(str(error)) from error
-    own = list(network.parameters())
-    if len(own) != len(parameters):
-        raise Refused(f"built again, the network has {len(own)} parameters, not {len(parameters)}")
+    count = len(list(network.parameters()))
+    if count != len(parameters):
+        raise Refused(f"built again, the network has {count} parameters, not {len(parameters)}")
     with torch.no_grad():
-        for mine, theirs in zip(own, parameters, strict=True):
+        for mine, theirs in zip(network.parameters(), parameters, strict=True):
             mine.copy_(theirs.reshape(mine.shape))
     return network
 
 
-def seen(own: torch.Tensor, value: Value) -> torch.Tensor:
+def seen(result: torch.Tensor, value: Value) -> torch.Tensor:
     """What a layer gives as the original's code sees it."""
-    return own.reshape(-1)[torch.from_numpy(value.places)]
+    return result.reshape(-1)[torch.from_numpy(value.places)]
 
 
 def for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
-    """The arguments of the original as the layers of bench read them: in one input."""
-    own = torch.empty(values[0].shape, dtype=given[0].dtype).reshape(-1)
+    """The arguments of the original in one input, as bench's layers read them."""
+    numbers = torch.empty(values[0].shape, dtype=given[0].dtype).reshape(-1)
     for x, value in zip(given, values, strict=True):
-        own[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
-    return own.reshape(values[0].shape)
+        numbers[torch.from_numpy(value.places).reshape(-1)] = x.reshape(-1)
+    return numbers.reshape(values[0].shape)
 
 
 def prove(
@@ -84,7 +84,7 @@ def prove(
     tensors were compared. Refused where one is above the tolerance."""
     names = [name for step in graph.build.alive(graph.output) for name in step.parameters]
     theirs = dict(network.named_parameters(remove_duplicate=False))
-    read, has_gradients = list(graph.arguments.values()), not wanted[0].tokens
+    has_gradients = not wanted[0].tokens
     again = rebuilt(described, [theirs[name].detach() for name in names]).train()
     for module in network.modules():  # what has a dropout of its own inside
         if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)):
@@ -92,10 +92,10 @@ def prove(
     largest = 0.0
     pairs: list[tuple[str, Any, Any]] = []
     for _ in range(BATCHES):
-        given = [one.random(but=graph.paddings).requires_grad_(has_gradients) for one in wanted]
+        given = [read.random(but=graph.paddings).requires_grad_(has_gradients) for read in wanted]
         mine_given = [x.detach().clone().requires_grad_(has_gradients) for x in given]
-        prepared = [graph.prepared(*one) for one in zip(graph.arguments, mine_given, strict=True)]
-        own_x = for_bench(prepared, read)
+        prepared = list(map(graph.prepared, graph.arguments, mine_given))
+        own_x = for_bench(prepared, list(graph.arguments.values()))
         with WithoutDropout(), in_float64():
             expected = tree_leaves(network(*(x * 1 for x in given)))[graph.place]
             mine = seen(ENDS[graph.end](again(own_x * 1)), graph.output)
@@ -111,13 +111,12 @@ def prove(
             of.zero_grad(set_to_none=True)
             out.backward(slope)
         pairs = [
-            (name, theirs[name].grad, own.grad)
-            for name, own in zip(names, again.parameters(), strict=True)
+            (name, theirs[name].grad, parameter.grad)
+            for name, parameter in zip(names, again.parameters(), strict=True)
         ]
         if has_gradients:
-            pairs += [
-                ("the input", x.grad, own.grad) for x, own in zip(given, mine_given, strict=True)
-            ]
+            inputs = zip(given, mine_given, strict=True)
+            pairs += [("the input", x.grad, mine_x.grad) for x, mine_x in inputs]
         top = max(float(gradient.abs().max()) for _, gradient, _ in pairs if gradient is not None)
         largest = max(largest, difference)
         for name, expected_gradient, gradient in pairs:
@@ -132,7 +131,8 @@ def prove(
 
 
 def _difference(expected: torch.Tensor | None, mine: torch.Tensor | None, rounding: float) -> float:
-    """Relative to the largest number, of more than rounding; infinite where one has none."""
+    """The largest difference above rounding, relative to the largest number; infinite where a
+    tensor is missing."""
     if expected is None or mine is None:
         return float("inf")
     if expected.numel() == 0 or expected.numel() != mine.numel():
@@ -167,7 +167,8 @@ def _first_difference(
     inputs: list[torch.Tensor],
     own_x: torch.Tensor,
 ) -> str:
-    """Names the first layer that gives other numbers, by networks that end with each."""
+    """Names the first layer that gives other numbers: the networks that end with each layer are
+    compared."""
     program, recorder = graph.program, _Recorder(graph)
     given = {**program.state_dict, **program.constants}
     left = iter(inputs)
@@ -181,7 +182,7 @@ def _first_difference(
         parameters: list[torch.Tensor] = []
         for number, layer in enumerate(described["layers"]):
             name = layer["name"]
-            parameters += [theirs[one].detach() for one in graph.build.steps[name].parameters]
+            parameters += [theirs[path].detach() for path in graph.build.steps[name].parameters]
             if name not in graph.origins:
                 continue
             node, value = graph.origins[name]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Partial:
-    """How far it has come, and no layer's result."""
+    """A part of an rms_norm. No layer gives it."""
 
     of: Value
     stage: str = "squares"
@@ -24,7 +24,7 @@ class Partial:
 
     @property
     def epsilon(self) -> float:
-        """As a float32's was written."""
+        """The epsilon as it was written before it became a float32."""
         return float(f"{self.eps:.6g}")
 
 
@@ -38,9 +38,9 @@ _NEXT = {  # by what is done to it
 
 
 def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
-    """Whether an operation with these arguments is the next step of it, and not of another
-    network's own, for which it becomes layers."""
-    stage, others = partial.stage, [one for one in arguments if one is not partial]
+    """Whether an operation with these arguments is the next step of an rms_norm. If not, the steps
+    so far become layers."""
+    stage, others = partial.stage, [read for read in arguments if read is not partial]
     other: Any = others[0] if others else None
     if operation == "mean":
         return stage == "squares" and others[:2] == [[-1], True]
@@ -57,19 +57,19 @@ def goes_on(partial: Partial, operation: str, arguments: list[Any]) -> bool:
 
 
 def as_layers(at: At, partial: Partial) -> Value:
-    """What is no part of an rms_norm."""
+    """The steps so far as layers."""
     build, value = at.build, partial.of
     if partial.stage == "normalized":
-        own = {"eps": partial.epsilon, "elementwise_affine": False}
-        return build.rowwise(at, "rms_norm", value, [], **own)
-    found = build.product(at, value, value)
+        eps = partial.epsilon
+        return build.rowwise(at, "rms_norm", value, [], eps=eps, elementwise_affine=False)
+    value = build.product(at, value, value)
     if partial.stage != "squares":
-        found = build.mean(at, found, [-1], True)
+        value = build.mean(at, value, [-1], True)
     if partial.eps:
-        found = build.elementwise(at, "affine", found, shift=partial.eps)
+        value = build.elementwise(at, "affine", value, shift=partial.eps)
     if partial.stage in ("root", "inverse"):
-        found = build.elementwise(at, "sqrt", found)
-    return build.elementwise(at, "reciprocal", found) if partial.stage == "inverse" else found
+        value = build.elementwise(at, "sqrt", value)
+    return build.elementwise(at, "reciprocal", value) if partial.stage == "inverse" else value
 
 
 def squares(at: At, value: Value, exponent: Any) -> Partial:
@@ -88,7 +88,7 @@ def after(at: At, partial: Any, done: str, eps: float = 0.0) -> Partial:
 
 
 def normalized(at: At, value: Any, partial: Partial) -> Partial:
-    """x times its inverse root, or over its root."""
+    """x times its inverse root, or divided by its root."""
     same = isinstance(value, Value) and value.layer == partial.of.layer
     if not same or not value.is_seen_as(partial.of.places):
         raise at.refused("it normalizes another result than that whose squares it has")

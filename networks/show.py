@@ -74,23 +74,23 @@ class _Place:
 
 
 def steps(described: dict[str, Any]) -> tuple[Value, list[Step]]:
-    """The input and the layers of a network; Refused where the JSON is none."""
+    """The input and the layers of a network. Refused where the JSON describes none."""
     try:
         sample = described["input"]
         build = Builder(sample["shape"], sample["type"] == "i32")
         values, last = {"input": build.input}, build.input
         for number, layer in enumerate(described["layers"]):
-            own = {key: value for key, value in layer.items() if key not in _OTHERS}
+            settings = {key: value for key, value in layer.items() if key not in _OTHERS}
             at = _Place(layer.get("name", f"layer {number}"), layer["type"])
-            reads = [values[one] for one in layer["inputs"]] if "inputs" in layer else [last]
-            last = values[at.name] = build.layer(at, at.kind, reads, **own)
+            reads = [values[name] for name in layer["inputs"]] if "inputs" in layer else [last]
+            last = values[at.name] = build.layer(at, at.kind, reads, **settings)
     except (KeyError, TypeError, AttributeError) as error:
         raise Refused(f"the network lacks {error} (docs/networks.md)") from error
     return build.input, list(build.steps.values())
 
 
 def flops(step: Step, reads: tuple[int, ...]) -> int | None:
-    """Of the forward pass of one sample; None where they are not counted."""
+    """FLOP of the forward pass of one sample; None where they are not counted."""
     kind, gives = step.layer["type"], step.gives.shape
     if kind in _RULES:
         return _RULES[kind](step.layer, reads, gives) // BATCH
@@ -98,39 +98,36 @@ def flops(step: Step, reads: tuple[int, ...]) -> int | None:
 
 
 def table(described: dict[str, Any]) -> str:
-    given, found = steps(described)
-    shapes = {"input": given.shape} | {one.layer["name"]: one.gives.shape for one in found}
-    counted = [flops(step, shapes[step.reads[0]]) for step in found]
+    given, layers = steps(described)
+    shapes = {"input": given.shape} | {step.layer["name"]: step.gives.shape for step in layers}
+    counts = [flops(step, shapes[step.reads[0]]) for step in layers]
     lines = [("input", "", shown(given.shape, int(given.time_first)), "", "")]
-    for step, count in zip(found, counted, strict=True):
-        lines.append(
-            (
-                step.layer["name"],
-                step.layer["type"],
-                shown(step.gives.shape, int(step.gives.time_first)),
-                f"{step.count:,}" if step.count else "",
-                "?" if count is None else f"{count:,}" if count else "",
-            )
+    lines += (
+        (
+            step.layer["name"],
+            step.layer["type"],
+            shown(step.gives.shape, int(step.gives.time_first)),
+            f"{step.count:,}" if step.count else "",
+            "?" if count is None else f"{count:,}" if count else "",
         )
-    least = "≥ " if None in counted else ""
-    whole = sum(count or 0 for count in counted)
-    parameters = sum(step.count for step in found)
-    lines.append((f"{len(found)} layers", "", "", f"{parameters:,}", f"{least}{whole:,}"))
+        for step, count in zip(layers, counts, strict=True)
+    )
+    least = "≥ " if None in counts else ""
+    whole = sum(count or 0 for count in counts)
+    parameters = sum(step.count for step in layers)
+    lines.append((f"{len(layers)} layers", "", "", f"{parameters:,}", f"{least}{whole:,}"))
     widths = [max(map(len, column)) for column in zip(_HEAD, *lines, strict=True)]
-    rows = ["  ".join(_cells(line, widths)).rstrip() for line in (_HEAD, *lines)]
+    aligned = [
+        [*map(str.ljust, line[:3], widths), *map(str.rjust, line[3:], widths[3:])]
+        for line in (_HEAD, *lines)
+    ]
+    rows = ["  ".join(cells).rstrip() for cells in aligned]
     note = "FLOP: of the forward pass of one sample, as include/crossover/cost.h counts them"
     return "\n".join([f"{described.get('name', 'a network')}", *rows, note, ""])
 
 
-def _cells(line: tuple[str, ...], widths: list[int]) -> list[str]:
-    return [
-        cell.rjust(width) if column in _HEAD[3:] else cell.ljust(width)
-        for column, cell, width in zip(_HEAD, line, widths, strict=True)
-    ]
-
-
 def _places(layer: dict[str, Any]) -> int:
-    """Of a window."""
+    """The number of places in a window."""
     return math.prod(both(layer["kernel_size"]))
 
 

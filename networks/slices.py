@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from networks.values import Place, Refused, Value
+from networks.values import Place, Refused, Value, non_defaults
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -22,13 +21,11 @@ _Key = tuple[str, int, int, int]  # of a slice: what it reads, the axis, and fro
 class Slices:
     def __init__(self, build: Builder) -> None:
         self._build = build
-        self._made: dict[_Key, Value] = {}
-        self._cuts: dict[tuple[Any, ...], Value] = {}  # of rows and columns
         self.names: dict[_Key, str] = {}  # what they are called, if not as their readers
 
     def part(self, at: Place, value: Value) -> Value:
-        """A view of some channels, columns or places as what a layer gives that slices them. All
-        else stays as it is."""
+        """A layer that slices the channels, columns or places that a view shows. Other values stay
+        as they are."""
         if value.is_whole or not value.places.size:
             return value
         if (value.places < 0).any():
@@ -36,13 +33,16 @@ class Slices:
         read = np.unique(value.places)
         ends = [np.unravel_index(end, value.shape) for end in (read[0], read[-1])]
         first, last = (tuple(map(int, end)) for end in ends)
-        box = value.own[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))]
+        inside = (slice(start, end + 1) for start, end in zip(first, last, strict=True))
+        box = value.plain.places[tuple(inside)]
         if not np.array_equal(read, box.ravel()):
             return value
         cut = [axis for axis, size in enumerate(box.shape) if size != value.shape[axis]]
         is_image = len(value.shape) == 4 and not value.time_first
-        if is_image and {2, 3} & set(cut) and _lies_so(value.places):
-            given = replace(value, view=None)
+        # Images, or lines, whose pixels a code sees in their own order.
+        is_in_order = value.places.ndim > 2 and (np.diff(value.places.ravel()) > 0).all()
+        if is_image and {2, 3} & set(cut) and is_in_order:
+            given = value.plain
             if 1 in cut:
                 given = self._slice(at, given, 1, first[1], last[1] + 1)
             given = self._cut(at, given, first, last)
@@ -50,50 +50,35 @@ class Slices:
         if cut == [3] and value.shape[2] == 1:  # places of a line are those of a sequence
             turned = self._build.turned(at, value)
             return self.part(at, self._build.viewed(at, turned, turned.places))
-        if not set(cut) <= set(self._axes(value)):
+        of_rank: dict[int, set[int]] = {2: {1}, 3: {0, 2} if value.time_first else set(), 4: {1}}
+        sliced = {0} if value.layer in self._build.tokens else of_rank.get(len(value.shape), set())
+        if not set(cut) <= sliced:  # other axes than those in which a layer slices
             return value
-        given = replace(value, view=None)
+        given = value.plain
         for axis in cut:
             given = self._slice(at, given, axis, first[axis], last[axis] + 1)
         return self._build.viewed(at, given, np.searchsorted(read, value.places))
 
-    def _axes(self, value: Value) -> tuple[int, ...]:
-        """Those in which a layer slices."""
-        if value.layer in self._build.tokens:
-            return (0,)
-        return {2: (1,), 3: (0, 2) if value.time_first else (), 4: (1,)}.get(len(value.shape), ())
-
     def _cut(self, at: Place, value: Value, first: tuple[int, ...], last: tuple[int, ...]) -> Value:
-        """The rows and columns of an image that are read."""
-        key = (value.layer, first[2], first[3], last[2], last[3])
-        if key not in self._cuts:
-            height, width = value.shape[2:]
-            own: dict[str, Any] = {"left": -first[3], "right": last[3] + 1 - width}
-            own |= {"top": -first[2], "bottom": last[2] + 1 - height}
-            own = {name: count for name, count in own.items() if count}
-            self._cuts[key] = self._build.layer(at, "pad", [value], name=f"{at.name}.cut", **own)
-        return self._cuts[key]
+        """A layer that gives these rows and columns of an image."""
+        height, width = value.shape[2:]
+        sides = non_defaults(
+            **{"left": (-first[3], 0), "right": (last[3] + 1 - width, 0)},
+            **{"top": (-first[2], 0), "bottom": (last[2] + 1 - height, 0)},
+        )
+        return self._build.once(at, "pad", value, f"{at.name}.cut", **sides)
 
     def _slice(self, at: Place, value: Value, axis: int, first: int, end: int) -> Value:
-        key = (value.layer, axis, first, end)
-        if key not in self._made:
-            own: dict[str, Any] = {"from": first} if first else {}
-            own |= {"to": end}
-            if axis == 0 and value.layer not in self._build.tokens:
-                own |= {"over_time": True}
-            name = self.names.get(key, f"{at.name}.slice")
-            self._made[key] = self._build.layer(at, "slice", [value], name=name, **own)
-        return self._made[key]
-
-
-def _lies_so(places: np.ndarray) -> bool:
-    """Whether a code sees images, or lines, in their own order."""
-    return places.ndim > 2 and bool((np.diff(places.ravel()) > 0).all())
+        over_time = axis == 0 and value.layer not in self._build.tokens
+        ends = {"from": (first, 0), "to": (end, 0)}
+        settings = non_defaults(**ends, over_time=(over_time, False))
+        name = self.names.get((value.layer, axis, first, end), f"{at.name}.slice")
+        return self._build.once(at, "slice", value, name, **settings)
 
 
 def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tuple[int, ...]:
-    """The sample that has those of several inputs one after another: tokens, columns or channels.
-    That of a single number or token is ()."""
+    """The shape of a sample that has several inputs one behind another: tokens, columns or
+    channels. A single number or token has the shape ()."""
     if len(set(are_tokens)) > 1:
         raise Refused("some inputs are tokens and others numbers; a network has inputs of one kind")
     samples = [sample or (1,) for sample in samples]
@@ -119,16 +104,17 @@ def arguments(
     batch_axis: int,
     order: np.ndarray | None = None,
 ) -> list[Value]:
-    """Each input as a view of the joined one, as the network's own code has it; `order`: which
-    number of the only one the joined one has at each place."""
-    whole, found, first = build.input, [], 0
+    """Each input as a view of the joined input, as the network's own code sees it. `order`: which
+    number of a single input each place of the joined one has."""
+    whole, views, first = build.input, [], 0
     if order is not None:
         return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]
     for sample, name in zip(samples, names, strict=True):
         is_row = len(whole.shape) == 2 and not whole.time_first
         end = first + (math.prod(sample) if is_row else sample[0] if sample else 1)
         axis = 0 if whole.time_first else 1
-        places = whole.own[first:end] if whole.time_first else whole.own[:, first:end]
+        part = slice(first, end)
+        places = whole.places[part] if whole.time_first else whole.places[:, part]
         if not whole.time_first:
             places = places.reshape(-1, *sample)
         elif not sample:
@@ -136,6 +122,6 @@ def arguments(
         elif batch_axis == 0:
             places = places.T
         build.slices.names["input", axis, first, end] = name
-        found.append(whole.seen_as(places))
+        views.append(whole.seen_as(places))
         first = end
-    return found
+    return views

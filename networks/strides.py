@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from networks.values import BATCH, Place, Value, broadcast_to, said
+from networks.values import BATCH, Place, Value, broadcast_to, non_defaults
 
 if TYPE_CHECKING:
     from networks.builder import Builder
@@ -20,7 +19,8 @@ MOST_PARTS = 64  # of a view that no strides describe
 
 
 def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
-    """Sizes and strides that give these places, row by row, behind the first of them."""
+    """Sizes and strides that give these places, row by row, from the first place on. None: no
+    strides do."""
     rest = places.ravel()
     sizes: list[int] = []
     strides: list[int] = []
@@ -40,7 +40,7 @@ def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
 
 
 def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """By strides that are not 0."""
+    """Whether strides that are not 0 read a number twice."""
     reached = 0
     for stride, size in sorted(zip(map(abs, strides), sizes, strict=True)):
         if stride and stride <= reached:
@@ -50,7 +50,7 @@ def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
-    """Of each number that a code sees, which sample it is of, and its place there."""
+    """Of each number that the code sees: its sample, and its place in the sample."""
     places = value.places
     if value.time_first:
         batch, width = value.shape[1], math.prod(value.shape[2:])
@@ -60,71 +60,77 @@ def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_one_copy(value: Value) -> bool:
-    """Whether strides give what a code sees of a sample."""
+    """Whether strides give what the code sees of a sample."""
     if not value.places.size or (value.places < 0).any():
         return False
     of, inner = samples_of(value)
-    found = fitted(inner.ravel()[of.ravel() == 0])
-    return found is not None and not _reads_twice(*found)
+    steps = fitted(inner.ravel()[of.ravel() == 0])
+    return steps is not None and not _reads_twice(*steps)
 
 
 def rearranged(
     build: Builder, at: Place, value: Value, sample: Sequence[int] | None = None
 ) -> Value | None:
-    """`value` as a layer gives it whose samples have this shape and the order of the code: (width,)
-    of a vector, (time, width) of a sequence, (channels, height, width) of an image; without one
-    what is most like its own. It is seen as before. None where samples differ."""
+    """`value` as a layer gives it with samples of this shape, in the order that the code sees:
+    (width,) of a vector, (time, width) of a sequence, (channels, height, width) of an image;
+    without a shape the most similar one. The code sees it as before. None where samples differ."""
     places = value.places
     if value.layer in build.tokens or not places.size or (places < 0).any():
         return None
     if value.time_first and len(value.shape) != 3:
         return None
     of, inner = samples_of(value)
-    order, sample = _of_each_sample(of, inner), tuple(sample or _natural(value, of))
+    if not sample:
+        is_batch_first = (
+            places.ndim > 2 and len(places) == BATCH and (np.diff(of, axis=0) == 1).all()
+        )
+        is_natural = is_batch_first and places.ndim < 5
+        sample = places.shape[1:] if is_natural else (places.size // BATCH,)
+    order, sample = _of_each_sample(of, inner), tuple(sample)
     if order is None or math.prod(sample) != len(order):
         return None
-    given = _strided(build, at, replace(value, view=None), order, sample)
+    given = _strided(build, at, value.plain, order, sample)
     if given is None:
         return None
-    own = given.own.swapaxes(0, 1) if given.time_first else given.own
-    return _put_back(given.seen_as(own), np.argsort(of.ravel(), kind="stable"), places.shape)
+    seen = given.places.swapaxes(0, 1) if given.time_first else given.places
+    return _put_back(given.seen_as(seen), np.argsort(of.ravel(), kind="stable"), places.shape)
 
 
 def _of_each_sample(of: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
-    """Those that each sample has, one after another; None where samples differ."""
-    first, *others = (numbers.ravel()[of.ravel() == one] for one in range(BATCH))
-    return first if all(np.array_equal(one, first) for one in others) else None
+    """The numbers of each sample, one after another; None where samples differ."""
+    first, *others = (numbers.ravel()[of.ravel() == sample] for sample in range(BATCH))
+    return first if all(np.array_equal(other, first) for other in others) else None
 
 
 def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
-    """What was taken in this order from that shape, as it was."""
+    """Undoes an order: what was taken from this shape in this order has its place again."""
     seen = np.empty(math.prod(shape), dtype=np.int64)
     seen[order] = value.places.ravel()
     return value.seen_as(seen.reshape(shape))
 
 
-def _natural(value: Value, of: np.ndarray) -> tuple[int, ...]:
-    shape = value.places.shape
-    is_batch_first = len(shape) > 2 and shape[0] == BATCH and (np.diff(of, axis=0) == 1).all()
-    return shape[1:] if is_batch_first and len(shape) < 5 else (value.places.size // BATCH,)
-
-
 def _strided(
     build: Builder, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
 ) -> Value | None:
-    found = fitted(order)
-    if found is not None and not _reads_twice(*found):
-        return build.strided(at, value, order, sample)
+    def copied(read: Value, numbers: np.ndarray, shape: tuple[int, ...]) -> Value:
+        sizes, strides = fitted(numbers) or ([1], [1])
+        settings = {"shape": list(shape), "size": sizes, "stride": strides}
+        settings |= non_defaults(storage_offset=(int(numbers[0]), 0))
+        return build.once(at, "as_strided", read, f"{at.name}.strided", **settings)
+
+    steps = fitted(order)
+    if steps is not None and not _reads_twice(*steps):
+        return copied(value, order, sample)
     parts = _runs(order)
     if not 1 < len(parts) <= MOST_PARTS:
         return None
-    vectors = [build.strided(at, value, one, (len(one),)) for one in parts]
+    vectors = [copied(value, part, (len(part),)) for part in parts]
     joined = build.layer(at, "concatenate", vectors, name=f"{at.name}.joined")
-    return build.strided(at, joined, np.arange(len(order)), sample)
+    return copied(joined, np.arange(len(order)), sample)
 
 
 def _runs(order: np.ndarray) -> list[np.ndarray]:
-    """Parts of one step each, above zero."""
+    """The order in parts of one step each, all above zero."""
     parts, first = [], 0
     while first < len(order):
         end = first + 1
@@ -148,68 +154,69 @@ def as_image(build: Builder, at: Place, value: Value) -> Value | None:
     if len(shape) not in (3, 4) or shape[0] != BATCH:
         return None
     sample = shape[1:] if len(shape) == 4 else (shape[1], 1, shape[2])
-    found = rearranged(build, at, value, sample)
-    return found if found is not None and found.image is not None else None
+    image = rearranged(build, at, value, sample)
+    return image if image and image.image else None
 
 
 def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
-    """Rows of one sample each, in whatever order."""
+    """Rows of one sample each, in any order."""
     if not _has_rows_of_samples(value):
         return None
     width = value.places.shape[-1]
     rows = value.places.size // width // BATCH
-    found = rearranged(build, at, value, (width,) if rows == 1 else (rows, width))
-    return found if found is not None and found.rows is not None else None
+    copy = rearranged(build, at, value, (width,) if rows == 1 else (rows, width))
+    return copy if copy is not None and copy.rows is not None else None
 
 
 def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] | None:
-    """Values that meet in one shape, each as a layer gives it in one form, and seen alike."""
+    """Values that meet in one shape, each as a layer gives it in the same form, and all seen
+    alike."""
     try:
-        shape = np.broadcast_shapes(*(one.places.shape for one in parts))
+        shape = np.broadcast_shapes(*(part.places.shape for part in parts))
     except ValueError:
         return None
-    wide = [one.seen_as(np.broadcast_to(one.places, shape)) for one in parts]
-    whole = [one for one in wide if one.is_whole and one.layer not in build.tokens]
+    wide = [part.seen_as(np.broadcast_to(part.places, shape)) for part in parts]
+    whole = [part for part in wide if part.is_whole and part.layer not in build.tokens]
     if not whole:
-        turned = [rearranged(build, at, one) for one in wide]
-        known = [one for one in turned if one is not None]
-        return known if len(known) == len(turned) else None
+        copies = [copy for part in wide if (copy := rearranged(build, at, part)) is not None]
+        return copies if len(copies) == len(wide) else None
     like = whole[0]
     order = np.argsort(like.places.ravel())
     given: list[Value] = []
-    for one in wide:
-        own = one.seen_as(one.places.ravel()[order].reshape(like.shape))
-        if one.shape == like.shape and own.is_plain and one.time_first == like.time_first:
-            given.append(one)
+    for part in wide:
+        turned = part.seen_as(part.places.ravel()[order].reshape(like.shape))
+        is_alike = part.shape == like.shape and part.time_first == like.time_first
+        if is_alike and turned.is_plain:
+            given.append(part)
             continue
         sample = like.shape[1:] if not like.time_first else (like.shape[0], like.shape[2])
-        found = rearranged(build, at, own, sample)
-        if found is None or found.shape != like.shape:
+        copy = rearranged(build, at, turned, sample)
+        if copy is None or copy.shape != like.shape:
             return None
-        given.append(found.seen_as(like.places))
+        given.append(copy.seen_as(like.places))
     return given
 
 
 def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
-    """One behind another in any dimension."""
-    found = [rearranged(build, at, one, (one.places.size // BATCH,)) for one in parts]
-    if None in found:
+    """The parts one behind another in any dimension."""
+    copies = (rearranged(build, at, part, (part.places.size // BATCH,)) for part in parts)
+    vectors = [copy for copy in copies if copy is not None]
+    if len(vectors) < len(parts):
         return None
-    vectors = [one for one in found if one is not None]
-    whole = sum(one.shape[1] for one in vectors)
+    whole = sum(vector.shape[1] for vector in vectors)
     before, seen = 0, []
-    for one in vectors:
-        width = one.shape[1]
-        seen.append(one.places // width * whole + before + one.places % width)
+    for vector in vectors:
+        width = vector.shape[1]
+        seen.append(vector.places // width * whole + before + vector.places % width)
         before += width
-    given = build.layer(at, "concatenate", [replace(one, view=None) for one in vectors])
+    given = build.layer(at, "concatenate", [vector.plain for vector in vectors])
     return given.seen_as(np.concatenate(seen, axis))
 
 
 def over(
     build: Builder, at: Place, value: Value, axes: Sequence[int], *, kind: str, keeps: bool
 ) -> Value | None:
-    """A mean or a largest over any dimensions but that of the batch."""
+    """A mean or a maximum over any dimensions but the batch."""
     rank = value.places.ndim
     last = np.moveaxis(value.places, axes, range(rank - len(axes), rank))
     rest = last.shape[: rank - len(axes)]
@@ -220,53 +227,52 @@ def over(
     lines = rearranged(build, at, rows, (rows.places.size // width // BATCH, 1, width))
     if lines is None:
         return None
-    own: dict[str, Any] = (
-        {} if kind == "global_avg_pool2d" else {"kernel_size": [1, width] if width > 1 else 1}
-    )
-    given = build.layer(at, kind, [replace(lines, view=None)], **own)
-    found = given.seen_as(lines.places[..., 0] // width)
-    return found.seen_as(np.expand_dims(found.places, tuple(axes))) if keeps else found
+    size = [1, width] if width > 1 else 1
+    window: dict[str, Any] = {} if kind == "global_avg_pool2d" else {"kernel_size": size}
+    places = lines.places[..., 0] // width
+    given = build.layer(at, kind, [lines.plain], **window)
+    return given.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
 
 
 def scaled(
     build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
 ) -> Value | None:
-    """Times a trained factor of its own for each channel, row, place, or for all: a convolution of
-    one pixel that has a group for each; `numbers` says which factor each number meets."""
+    """The value times trained factors, one for each channel, row or place, or one for all: a
+    convolution of one pixel with a group for each. `numbers`: which factor each number meets."""
     meets, (of, _) = broadcast_to(numbers, value.places.shape), samples_of(value)
     if meets is None or (factors := _of_each_sample(of, meets)) is None:
         return None
     counts = np.bincount(factors)
     if (counts != counts[0]).any():
         return None
-    own: dict[str, Any] = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
-    own |= said(groups=(len(counts), 1))
+    settings: dict[str, Any] = {"out_channels": len(counts), "kernel_size": 1, "bias": False}
+    settings |= non_defaults(groups=(len(counts), 1))
     if len(value.shape) == 4 and value.shape[1] == len(counts) and value.is_whole:
         pixels = math.prod(value.shape[2:])
         if (value.places // pixels % len(counts) == meets).all():
-            plain = replace(value, view=None)
-            return build.layer(at, "conv2d", [plain], [parameter], **own).seen_as(value.places)
+            given = build.layer(at, "conv2d", [value.plain], [parameter], **settings)
+            return given.seen_as(value.places)
     order = np.argsort(of.ravel() * len(counts) + meets.ravel(), kind="stable")
     channels = value.seen_as(value.places.ravel()[order].reshape(BATCH, len(counts), -1))
     image = channels if channels.image is not None else as_image(build, at, channels)
     if image is None:
         return None
-    given = build.layer(at, "conv2d", [replace(image, view=None)], [parameter], **own)
+    given = build.layer(at, "conv2d", [image.plain], [parameter], **settings)
     return _put_back(given, order, value.places.shape)
 
 
 def affine(
     build: Builder, at: Place, value: Value, scale: np.ndarray, shift: np.ndarray
 ) -> Value | None:
-    """scale x + shift, of constants for each number: a layer affine for those that have the same,
-    and all joined again."""
+    """scale x + shift, with constants for each number: a layer affine for all numbers with the same
+    constants, and then they are joined again."""
     try:
         shape = np.broadcast_shapes(value.places.shape, scale.shape, shift.shape)
     except ValueError:
         return None
     wide = value.seen_as(np.broadcast_to(value.places, shape))
-    constants = np.stack([np.broadcast_to(one, shape) for one in (scale, shift)], -1).reshape(-1, 2)
-    distinct, which = np.unique(constants, axis=0, return_inverse=True)
+    constants = [np.broadcast_to(numbers, shape).ravel() for numbers in (scale, shift)]
+    distinct, which = np.unique(np.stack(constants, -1), axis=0, return_inverse=True)
     which = which.reshape(shape)
     of, _ = samples_of(wide)
     each = _of_each_sample(of, which)
@@ -277,7 +283,7 @@ def affine(
     ends = np.cumsum(np.bincount(each))
     parts = []
     for (factor, more), part in zip(distinct, np.split(sorted_places, ends[:-1], 1), strict=True):
-        own = said(scale=(float(factor), 1.0), shift=(float(more), 0.0))
+        settings = non_defaults(scale=(float(factor), 1.0), shift=(float(more), 0.0))
         read = wide.seen_as(part)
-        parts.append(build.elementwise(at, "affine", read, **own) if own else read)
+        parts.append(build.elementwise(at, "affine", read, **settings) if settings else read)
     return _put_back(build.concatenation(at, parts, 1), order, shape)

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from networks import arithmetic, attention, products, root_mean_square, strides, trained
-from networks.values import Value, said
+from networks.values import Value, non_defaults
 from networks.windows import Padded, both, global_max, padded, pair
 
 if TYPE_CHECKING:
     from networks.from_torch import Call
 
 
-def is_read_as_it_is(found: Any, operation: str) -> bool:
-    """What is no layer's result yet: of all others it becomes layers."""
-    known = ("conv1d", "conv2d") if isinstance(found, Padded) else attention.OF_SCORES
+def is_read_as_it_is(operand: Any, operation: str) -> bool:
+    """Whether the operation reads the operand before it becomes layers."""
+    known = ("conv1d", "conv2d") if isinstance(operand, Padded) else attention.OF_SCORES
     return operation in known
 
 
 def _elementwise(kind: str, **numbers: float) -> Callable[[Call], Value]:
-    """With numbers of its own, and what they are where they go unsaid."""
+    """A layer with numbers of its own, and their defaults."""
 
     def layer(call: Call) -> Value:
-        own = said(**{name: (float(call[name]), unsaid) for name, unsaid in numbers.items()})
-        return call.build.elementwise(call, kind, call.value(), **own)
+        settings = {name: (float(call[name]), default) for name, default in numbers.items()}
+        return call.build.elementwise(call, kind, call.value(), **non_defaults(**settings))
 
     return layer
 
@@ -44,7 +44,7 @@ def _leaky_relu(call: Call) -> Value:
 
 
 def _elu(call: Call) -> Value:
-    """SELU is one, with a factor behind it."""
+    """ELU, or SELU, which is ELU with a factor behind it."""
     alpha, scale = float(call.arguments.get("alpha", 1)), 1.0
     if call.operation == "selu":
         alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -52,7 +52,7 @@ def _elu(call: Call) -> Value:
         call.only(scale=1, input_scale=1)
     if alpha <= 0:
         raise call.refused(f"alpha is {alpha}, and can only be above 0")
-    value = call.build.elementwise(call, "elu", call.value(), **said(alpha=(alpha, 1.0)))
+    value = call.build.elementwise(call, "elu", call.value(), **non_defaults(alpha=(alpha, 1.0)))
     return attention.affine(call, value, scale, 0)
 
 
@@ -73,19 +73,19 @@ def _log_sigmoid(call: Call) -> Value:
 
 
 def _held(call: Call) -> Value:
-    """Between two numbers, as hardtanh and clamp have them."""
+    """Limits numbers to a range, as hardtanh and clamp do."""
     least, most = list(call.arguments.values())[1:3]
     if (least, most) == (0, None):
         return call.build.elementwise(call, "relu", call.value())
-    if not all(isinstance(one, (int, float)) for one in (least, most)) or least >= most:
+    if not all(isinstance(bound, (int, float)) for bound in (least, most)) or least >= most:
         raise call.refused(
             f"it holds numbers between {least} and {most}, and these can only be two numbers, "
             "the smaller first"
         )
     if (least, most) == (0, 6):
         return call.build.elementwise(call, "relu6", call.value())
-    own = said(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
-    return call.build.elementwise(call, "hardtanh", call.value(), **own)
+    settings = non_defaults(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
+    return call.build.elementwise(call, "hardtanh", call.value(), **settings)
 
 
 def _gelu(call: Call) -> Value:
@@ -100,17 +100,18 @@ def _dropout(call: Call) -> Value:
 
 
 def _detach(call: Call) -> Any:
-    found = call["self"]
-    if hasattr(found, "seen"):
+    parameter = call["self"]
+    if hasattr(parameter, "seen"):
         raise call.refused(
-            f"{found.name} is changed while the network runs, as max_norm does; in bench the "
+            f"{parameter.name} is changed while the network runs, as max_norm does; in bench the "
             "optimizer alone changes parameters"
         )
     raise call.refused("no gradients go through it; in bench they go through each layer")
 
 
 def _channel_dropout(call: Call) -> Value:
-    """Of whole channels: a gate of ones for each, of which single ones are dropped."""
+    """Dropout of whole channels: a gate of ones, one for each channel, some of which are
+    dropped."""
     value, build = call.value(), call.build
     if not call["train"] or call["p"] == 0:
         return value
@@ -124,10 +125,10 @@ def _linear(call: Call) -> Value:
     out_features, tied = call.shape("weight")[0], call.layer_of(weight)
     if tied and not bias and tied["type"] == "embedding":
         tied["scaled_start"] = True  # that of a product
-        own = {"out_features": out_features, "tied": tied["name"]}
-        return call.build.rowwise(call, "linear", call.value(), [], **own)
-    own = {"out_features": out_features, **said(bias=(bool(bias), True))}
-    return call.build.rowwise(call, "linear", call.value(), weight + bias, **own)
+        settings = {"out_features": out_features, "tied": tied["name"]}
+        return call.build.rowwise(call, "linear", call.value(), [], **settings)
+    settings = {"out_features": out_features, **non_defaults(bias=(bool(bias), True))}
+    return call.build.rowwise(call, "linear", call.value(), weight + bias, **settings)
 
 
 def _conv2d(call: Call) -> Value:
@@ -137,21 +138,21 @@ def _conv2d(call: Call) -> Value:
     dilation = call.pair("dilation")
     read = call["input"]
     if call["padding"] == "same":
-        whole = [d * (k - 1) for d, k in zip(both(dilation), both(size), strict=True)]
-        padding = pair([one // 2 for one in whole], 0)
-        if any(one % 2 for one in whole):  # one more behind
-            more = [zeros for one in reversed(whole) for zeros in (one // 2, one - one // 2)]
-            read = padded(call, attention.as_layers(call, read), more[: 2 * len(kernel)])
+        zeros = [d * (k - 1) for d, k in zip(both(dilation), both(size), strict=True)]
+        padding = pair([count // 2 for count in zeros], 0)
+        if any(count % 2 for count in zeros):  # one more behind
+            sides = [side for count in zeros[::-1] for side in (count // 2, count - count // 2)]
+            read = padded(call, attention.as_layers(call, read), sides[: 2 * len(kernel)])
             padding = 0
     else:
         padding = 0 if call["padding"] == "valid" else call.pair("padding")
     if isinstance(read, Padded):
         padding, read = read.added_to(padding), read.value
-    own = said(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
-    own |= said(groups=(call["groups"], 1), dilation=(dilation, 1))
+    settings = non_defaults(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
+    settings |= non_defaults(groups=(call["groups"], 1), dilation=(dilation, 1))
     sizes = {"out_channels": channels, "kernel_size": size}
     value = read if isinstance(read, Value) else call.value()
-    return call.build.image(call, "conv2d", value, weight + bias, **sizes, **own)
+    return call.build.image(call, "conv2d", value, weight + bias, **sizes, **settings)
 
 
 def _pad(call: Call) -> Any:
@@ -164,11 +165,12 @@ def _conv_transpose2d(call: Call) -> Value:
     weight, bias = call.parameter("weight"), call.parameter("bias")
     _, channels, *kernel = call.shape("weight")
     groups, stride = call["groups"], call.pair("stride")
-    own = said(stride=(stride, 1), padding=(call.pair("padding"), 0))
-    own |= said(output_padding=(call.pair("output_padding"), 0), bias=(bool(bias), True))
-    own |= said(groups=(groups, 1), dilation=(call.pair("dilation"), 1))
-    sizes = {"out_channels": channels * groups, "kernel_size": call.pair("kernel_size", kernel)}
-    return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **sizes, **own)
+    settings = {"out_channels": channels * groups, "kernel_size": call.pair("kernel_size", kernel)}
+    settings |= non_defaults(stride=(stride, 1), padding=(call.pair("padding"), 0))
+    settings |= non_defaults(output_padding=(call.pair("output_padding"), 0))
+    settings |= non_defaults(dilation=(call.pair("dilation"), 1))
+    settings |= non_defaults(groups=(groups, 1), bias=(bool(bias), True))
+    return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **settings)
 
 
 def _upsample(call: Call) -> Value:
@@ -181,9 +183,9 @@ def _upsample(call: Call) -> Value:
 def _pool(call: Call, kind: str) -> Value:
     size, padding = call.pair("kernel_size"), call.pair("padding")
     stride = call.pair("stride") if call["stride"] else size
-    ceil_mode = bool(call["ceil_mode"])
-    own = said(stride=(stride, size), padding=(padding, 0), ceil_mode=(ceil_mode, False))
-    return call.build.image(call, kind, call.value(), kernel_size=size, **own)
+    settings = non_defaults(stride=(stride, size), padding=(padding, 0))
+    settings |= non_defaults(ceil_mode=(bool(call["ceil_mode"]), False))
+    return call.build.image(call, kind, call.value(), kernel_size=size, **settings)
 
 
 def _max_pool2d(call: Call) -> Value:
@@ -202,9 +204,9 @@ def _avg_pool2d(call: Call) -> Value:
 
 def _adaptive_pool(call: Call) -> Any:
     kind = "avg_pool2d" if "avg" in call.operation else "max_pool2d"
-    value, found = call.value(), call["output_size"]
+    value, wanted = call.value(), call["output_size"]
     places = value.places.shape[2:]
-    sizes = [found] * len(places) if isinstance(found, int) else list(found)
+    sizes = [wanted] * len(places) if isinstance(wanted, int) else list(wanted)
     if kind == "avg_pool2d" and set(sizes) == {1}:
         return call.build.global_mean(call, value, keeps=True)
     if any(whole % size for whole, size in zip(places, sizes, strict=True)):
@@ -222,8 +224,9 @@ def _max(call: Call) -> Any:
         raise call.refused("the largest can be that of an image's channels")
     dim = call["dim"]
     axes = [dim] if isinstance(dim, int) else dim
-    found = global_max(call.build, call, call.value(), axes, call["keepdim"])
-    return found if call.operation == "amax" else (found, call.no_layers("where the largest are"))
+    largest = global_max(call.build, call, call.value(), axes, call["keepdim"])
+    places = call.no_layers("where the largest are")
+    return largest if call.operation == "amax" else (largest, places)
 
 
 def _mean(call: Call) -> Any:
@@ -243,10 +246,11 @@ def _sum(call: Call) -> Value:
 
 
 def _channel_norm(call: Call) -> Value:
-    """Of a batch, of groups of channels, or of each channel of a sample (instance_norm)."""
+    """Normalization by a batch, by groups of channels, or by each channel of a sample
+    (instance_norm)."""
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
-    own = said(eps=(call["eps"], 1e-5))
+    eps = non_defaults(eps=(call["eps"], 1e-5))
     if call.operation == "batch_norm":
         if not call["training"]:
             raise call.refused(
@@ -254,17 +258,16 @@ def _channel_norm(call: Call) -> Value:
             )
         # momentum is that of averages which training does not read
         parameters = call.parameter("weight") + call.parameter("bias")
-        return call.build.batch_norm(call, call.value(), parameters, **own)
+        return call.build.batch_norm(call, call.value(), parameters, **eps)
     if call.operation == "instance_norm":
         call.only(use_input_stats=True)
     groups = call.arguments.get("num_groups") or call.shape("weight")[0]
     parameters = call.parameter("weight") + call.parameter("bias")
-    own = {"num_groups": groups, **own}
-    return call.build.image(call, "group_norm", call.value(), parameters, **own)
+    return call.build.image(call, "group_norm", call.value(), parameters, num_groups=groups, **eps)
 
 
 def _row_norm(call: Call) -> Value:
-    """Of the last dimension: layer_norm, or rms_norm, which has no bias."""
+    """Normalization of the last dimension: layer_norm, or rms_norm, which has no bias."""
     if len(call["normalized_shape"]) != 1:
         raise call.refused("normalized_shape has several dimensions, and can only have the last")
     has_bias = call.operation == "layer_norm"
@@ -272,20 +275,15 @@ def _row_norm(call: Call) -> Value:
     if bias and not weight:
         raise call.refused("it has a bias without a weight")
     eps = (call["eps"], 1e-5 if has_bias else None)
-    own = said(eps=eps, elementwise_affine=(bool(weight), True))
-    own |= said(bias=(bool(bias), True)) if has_bias and weight else {}
-    return call.build.rowwise(call, call.operation, call.value(), weight + bias, **own)
-
-
-def _cos(call: Call) -> Value:
-    turned = attention.affine(call, call.value(), 1.0, math.pi / 2)
-    return call.build.elementwise(call, "sin", turned)
+    settings = non_defaults(eps=eps, elementwise_affine=(bool(weight), True))
+    settings |= non_defaults(bias=(bool(bias), True)) if has_bias and weight else {}
+    return call.build.rowwise(call, call.operation, call.value(), weight + bias, **settings)
 
 
 def _stack(call: Call) -> Value:
-    parts = [attention.as_layers(call, one) for one in call["tensors"]]
+    parts = [attention.as_layers(call, part) for part in call["tensors"]]
     dim = call["dim"] % (parts[0].places.ndim + 1)
-    wider = [one.seen_as(np.expand_dims(one.places, dim)) for one in parts]
+    wider = [part.seen_as(np.expand_dims(part.places, dim)) for part in parts]
     return call.build.concatenation(call, wider, dim)
 
 
@@ -293,7 +291,7 @@ def _cat(call: Call) -> Value:
     """A parameter in front of a sequence is its class token."""
     parts, dim = call["tensors"], call["dim"]
     if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
-        name, token = call.part("tensors", 0)
+        name, token = call.table("tensors", 0)
         value = call.build.sequence(call, parts[1])
         return trained.class_token(call.build, call, name, token, value, axis=dim)
     return call.build.concatenation(call, parts, dim)
@@ -302,9 +300,11 @@ def _cat(call: Call) -> Value:
 def _attention(call: Call) -> Value:
     call.only(enable_gqa=False)
     parts, mask = [call.value(name) for name in ("query", "key", "value")], call["attn_mask"]
-    own = {"causal": bool(call["is_causal"]), "scale": call["scale"], "dropout": call["dropout_p"]}
     hidden = None if mask is None else attention.hidden_by(call, mask)
-    return attention.of_one_call(call, *parts, hidden=hidden, **own)
+    causal, scale, dropout = bool(call["is_causal"]), call["scale"], call["dropout_p"]
+    return attention.of_one_call(
+        call, *parts, causal=causal, scale=scale, hidden=hidden, dropout=dropout
+    )
 
 
 def _product(call: Call) -> Any:
@@ -322,31 +322,32 @@ def _einsum(call: Call) -> Any:
     parts, equation = call["tensors"], call["equation"].replace(" ", "")
     read, _, gives = equation.partition("->")
     left, _, right = read.partition(",")
-    common = [one for one in left if one in right]
-    shared, summed = ([one for one in common if (one in gives) == kept] for kept in (True, False))
-    own = [[one for one in mine if one not in common] for mine in (left, right)]
-    wanted = [*shared, *own[0], *own[1]]
-    if [len(summed), *map(len, own)] != [1, 1, 1] or sorted(wanted) != sorted(gives):
+    shared = [letter for letter in left if letter in right and letter in gives]
+    summed = [letter for letter in left if letter in right and letter not in gives]
+    of_left = [letter for letter in left if letter not in right]
+    of_right = [letter for letter in right if letter not in left]
+    wanted = [*shared, *of_left, *of_right]
+    if [*map(len, (summed, of_left, of_right))] != [1, 1, 1] or sorted(wanted) != sorted(gives):
         raise call.refused(
             f"{equation} is no product of two results over one index, as of queries and keys"
         )
-    parts = [
-        _in_order(call, part, [mine.index(one) for one in order])
-        for part, mine, order in (
-            (parts[0], left, [*shared, *own[0], *summed]),
-            (parts[1], right, [*shared, *summed, *own[1]]),
-        )
-    ]
-    return _in_order(call, attention.product(call, *parts), [wanted.index(one) for one in gives])
+    first = _in_order(call, parts[0], [*map(left.index, [*shared, *of_left, *summed])])
+    second = _in_order(call, parts[1], [*map(right.index, [*shared, *summed, *of_right])])
+    return _in_order(call, attention.product(call, first, second), [*map(wanted.index, gives)])
 
 
-def _in_order(call: Call, found: Any, axes: list[int]) -> Any:
+def _in_order(call: Call, operand: Any, axes: list[int]) -> Any:
     if axes == sorted(axes):
-        return found
-    if isinstance(found, attention.Scaled):
-        return replace(found, value=_in_order(call, found.value, axes))
-    value = attention.as_layers(call, found)
+        return operand
+    if isinstance(operand, attention.Scaled):
+        return replace(operand, value=_in_order(call, operand.value, axes))
+    value = attention.as_layers(call, operand)
     return value.seen_as(value.places.transpose(axes))
+
+
+def _cos(call: Call) -> Value:
+    turned = attention.affine(call, call.value(), 1.0, math.pi / 2)
+    return call.build.elementwise(call, "sin", turned)
 
 
 def _log_softmax(call: Call) -> Value:
@@ -355,8 +356,9 @@ def _log_softmax(call: Call) -> Value:
 
 
 def _masked(call: Call) -> Any:
-    hidden = call["mask"].numpy() if call["value"] == -math.inf else np.empty(0)
-    return attention.masked(call, call["self"], hidden)
+    if call["value"] != -math.inf:
+        raise call.refused("only a mask of -inf is known")
+    return attention.masked(call, call["self"], call["mask"].numpy())
 
 
 def _embedding(call: Call) -> Any:
@@ -381,21 +383,22 @@ def _recurrent(call: Call) -> Any:
     if count != 4:
         raise call.refused("proj_size is given, and can only be 0")
     layers = [flat[first : first + count] for first in range(0, len(flat), count)]
-    own = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
+    settings = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
     dropout = call["dropout"] if call["train"] else 0.0
     if call["bidirectional"]:
-        return _both_ways(call, layers, own, dropout)
-    given = call.build.recurrent(call, kind, call.value(), layers, **own, dropout=dropout)
+        return _both_ways(call, layers, settings, dropout)
+    given = call.build.recurrent(call, kind, call.value(), layers, **settings, dropout=dropout)
     hidden = np.full((len(layers), *given.shape[1:]), -1)
-    hidden[-1] = given.own[-1]
+    hidden[-1] = given.plain.places[-1]
     return given, given.seen_as(hidden), call.no_layers("the cell's last state")
 
 
 def _both_ways(
-    call: Call, layers: list[list[str]], own: dict[str, Any], dropout: float
+    call: Call, layers: list[list[str]], settings: dict[str, Any], dropout: float
 ) -> tuple[Value, Value, Any]:
-    """Each layer is two: one reads backwards, and what it gives is turned again."""
-    build, value, time = call.build, call.value(), int(own["batch_first"])
+    """A recurrence in both directions. Each layer is two: the second reads backwards, and its
+    result is reversed."""
+    build, value, time = call.build, call.value(), int(settings["batch_first"])
 
     def turned(value: Value) -> Value:
         seen = value.seen_as(np.flip(value.places, time))
@@ -405,10 +408,10 @@ def _both_ways(
     for number, (ahead, back) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
         if number and dropout:
             value = build.elementwise(call, "dropout", value, p=dropout)
-        first = build.recurrent(call, call.operation, value, [ahead], **own)
-        second = build.recurrent(call, call.operation, turned(value), [back], **own)
+        first = build.recurrent(call, call.operation, value, [ahead], **settings)
+        second = build.recurrent(call, call.operation, turned(value), [back], **settings)
         value = build.concatenation(call, [first, turned(second)], 2)
-    by_time, size = np.moveaxis(value.places, time, 0), own["hidden_size"]
+    by_time, size = np.moveaxis(value.places, time, 0), settings["hidden_size"]
     hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
     hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
     return value, value.seen_as(hidden), call.no_layers("the cell's last state")

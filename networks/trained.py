@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 def position_embedding(
     build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
 ) -> Value:
-    """A parameter added to a sequence; `numbers` says which of its is added where, in a shape
-    that meets the sequence's."""
+    """Adds a parameter to a sequence; `numbers` says which number of the parameter is added where,
+    in a shape that meets the sequence's."""
     value = build.sequence(at, value)
     if value.time_first and len(value.shape) == 3:
         width, shape = value.shape[-1], value.places.shape
@@ -36,18 +35,18 @@ def position_embedding(
 def class_token(
     build: Builder, at: Place, parameter: Any, token: np.ndarray, value: Value, *, axis: int
 ) -> Value:
-    """A parameter, whose numbers at `token` are put in front of a sequence in time."""
+    """Puts a parameter's numbers at `token` in front of a sequence in time."""
     if value.time_first and len(value.shape) == 3:
         _, batch, width = value.shape
         for axes in ((0, 1, 2), (1, 0, 2)):  # time first, as bench has it, or the batch
-            own = np.broadcast_to(np.arange(width), (1, batch, width)).transpose(axes)
+            columns = np.broadcast_to(np.arange(width), (1, batch, width)).transpose(axes)
             if (
-                value.is_seen_as(value.own.transpose(axes))
+                value.is_seen_as(value.plain.places.transpose(axes))
                 and axis % 3 == axes.index(0)
-                and np.array_equal(token, own)
+                and np.array_equal(token, columns)
             ):
-                given = build.layer(at, "class_token", [replace(value, view=None)], [parameter])
-                return given.seen_as(given.own.transpose(axes))
+                given = build.layer(at, "class_token", [value.plain], [parameter])
+                return given.seen_as(given.places.transpose(axes))
     raise at.refused(
         "a parameter can only be put in front of a sequence, in time, as one vector [width] "
         "for all samples"

@@ -25,9 +25,9 @@ from networks.values import BATCH, Refused
 from peers.pytorch.draws import CastToF64
 from peers.pytorch.user_file import failure, module_of, place
 
-# nn.TransformerEncoder compares a mask's numbers with the causal one's, which no graph can; the
-# walk does.
-_ASKS_OF_MASK = "_detect_is_causal_mask"
+# nn.TransformerEncoder compares a mask's numbers with the causal one's. No graph can do that; the
+# walk does it.
+_MASK_AS_GIVEN = ("_detect_is_causal_mask", lambda mask, is_causal=None, size=None: bool(is_causal))
 # What torch.export says in its own words.
 _PLAIN = {
     "data-dependent": "it decides by the numbers of a tensor, as `if x.sum() > 0:` does",
@@ -37,19 +37,19 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Input:
-    """What a network reads as one of its arguments: a sample, () of a single token or number, and
-    how a batch of them lies."""
+    """An argument of the network: the shape of a sample, () of a single token or number, and where
+    the batch lies."""
 
     shape: tuple[int, ...]
     tokens: int = 0  # how many there are; 0: numbers, not tokens
     batch_axis: int = 0
 
     def random(self, but: Sequence[int] = ()) -> torch.Tensor:
-        """Without these tokens."""
+        """A random batch without these tokens."""
         shape = [*self.shape]
         shape.insert(self.batch_axis, BATCH)
         if self.tokens:
-            drawn = torch.tensor([one for one in range(self.tokens) if one not in but])
+            drawn = torch.tensor([token for token in range(self.tokens) if token not in but])
             return drawn[torch.randint(len(drawn), shape)]
         return torch.randn(shape, dtype=torch.float64)
 
@@ -73,23 +73,19 @@ def made(source: str, *wanted: Input) -> nn.Module:
     _check(network, source)
     network = network.double()
     for module in network.modules():  # what is no buffer, such as a number on a device
-        for own, value in vars(module).items():
+        for name, value in vars(module).items():
             if isinstance(value, torch.Tensor) and value.dtype is torch.float32:
-                setattr(module, own, value.double())
+                setattr(module, name, value.double())
     if not network.training:  # parts that were put in evaluation by themselves stay so
         network.train()
-    if any(map(is_lazy, _tensors(network))):
-        _run(network, [one.random() for one in wanted])  # a batch says how large they are
+    if any(map(is_lazy, [*network.parameters(), *network.buffers()])):
+        _run(network, [argument.random() for argument in wanted])  # a batch says how large they are
         _check(network, source)
     return network
 
 
-def _tensors(network: nn.Module) -> list[torch.Tensor]:
-    return [*network.parameters(), *network.buffers()]
-
-
 def _check(network: nn.Module, source: str) -> None:
-    count = sum(one.numel() for one in network.parameters() if not is_lazy(one))
+    count = sum(weights.numel() for weights in network.parameters() if not is_lazy(weights))
     if count > MOST_PARAMETERS:
         raise Refused(f"{source} has {count:,} parameters; 10^9 are the most")
     for path_of, parameter in network.named_parameters():
@@ -111,7 +107,7 @@ def _run(network: nn.Module, read: list[torch.Tensor]) -> Any:
         with in_float64():
             return network(*read)
     except (Exception, SystemExit) as error:
-        shapes = " and ".join(str(list(one.shape)) for one in read)
+        shapes = " and ".join(str(list(x.shape)) for x in read)
         raise Refused(
             f"the network can't be run on a batch {shapes}: {failure(error)}; --input and "
             "--input-type say what it reads, once for each input, and its numbers are float64 here"
@@ -122,8 +118,8 @@ _DRAW = (torch.randn_like, torch.randn, torch.rand_like, torch.rand, torch.Tenso
 
 
 class _Draws(TorchFunctionMode):
-    """Notes which random numbers a forward pass draws for each sample; with some `given`, it draws
-    these."""
+    """Notes the random numbers that a forward pass draws for each sample, or replaces them by the
+    `given` ones."""
 
     def __init__(self, given: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
@@ -142,25 +138,25 @@ class _Draws(TorchFunctionMode):
 
 
 def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...]:
-    """What the network reads, and behind it what it draws itself for each sample, as the noise of
-    a variational autoencoder: from now on it reads that, too."""
-    read = [one.random() for one in wanted]
+    """The network's arguments, and behind them the random numbers that it draws itself for each
+    sample, as the noise of a variational autoencoder. From now on the network reads these, too."""
+    read = [argument.random() for argument in wanted]
     with _Draws() as draws:
         _run(network, read)
     if draws.drawn:
-        own, count = network.forward, len(wanted)
+        plain_forward, count = network.forward, len(wanted)
 
         def forward(*read: torch.Tensor) -> Any:
             with _Draws(read[count:]):
-                return own(*read[:count])
+                return plain_forward(*read[:count])
 
         network.forward = forward
     return (*wanted, *(Input(shape) for shape in draws.drawn))
 
 
 def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:
-    """Its operations as the user wrote them, before any decomposition."""
-    read, before = tuple(one.random() for one in wanted), _chance()
+    """The network's operations as the user wrote them, before any decomposition."""
+    read, before = tuple(argument.random() for argument in wanted), _chance()
     _run(network, list(read))
     if _chance() != before:
         raise Refused(
@@ -171,20 +167,15 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # the sentence says it
             warnings.simplefilter("ignore")
-            with in_float64(), patch.object(nn.modules.transformer, _ASKS_OF_MASK, _is_said):
+            with in_float64(), patch.object(nn.modules.transformer, *_MASK_AS_GIVEN):
                 return torch.export.export(network, read, strict=False)
     except (Exception, SystemExit) as error:
         plain = next((_PLAIN[known] for known in _PLAIN if known in str(error)), "")
-        said = f"{plain}{place(error)}" if plain else failure(error)
-        raise Refused(f"torch.export can't follow the network: {said}") from error
-
-
-def _is_said(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
-    del mask, size
-    return bool(is_causal)
+        reason = f"{plain}{place(error)}" if plain else failure(error)
+        raise Refused(f"torch.export can't follow the network: {reason}") from error
 
 
 def _chance() -> tuple[Any, ...]:
-    """What Python's and numpy's next random numbers depend on."""
+    """The state that Python's and numpy's next random numbers depend on."""
     state = np.random.get_state(legacy=False)["state"]
     return random.getstate(), bytes(state["key"]), state["pos"]

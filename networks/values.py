@@ -18,13 +18,13 @@ class Refused(Exception):  # noqa: N818 - a limit, not a fault
 
 
 def in_short(error: Exception) -> str:
-    """Its words, in one line."""
+    """The words of an error in one line."""
     return " ".join(str(error).split())[:200]
 
 
 class ReadsImages(Exception):  # noqa: N818 - a second try has them
     """The network reads its input as images [channels, height, width] of a sample's numbers;
-    `places`: where each of these is in the input as it was said."""
+    `places`: where each of these is in the input as the user described it."""
 
     def __init__(self, sample: Sequence[int], places: np.ndarray) -> None:
         super().__init__(sample)
@@ -36,7 +36,7 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """What the layer that it becomes is called, if nothing else is."""
+        """The name of the layer that it becomes, if no other layer has it."""
 
     def refused(self, what: str) -> Refused:
         """A sentence that names the operation and where it stands."""
@@ -46,8 +46,8 @@ class Place(Protocol):
 class Value:
     """The numbers that a layer gives, as another's code sees them after its views: `places` has
     that code's shape, and says where each number is in the layer's own result, row by row; -1 is
-    what no layer gives. So any
-    chain of views is compared with what a layer needs number by number, whatever it is called."""
+    what no layer gives. So any chain of views is compared with what a layer needs, number by
+    number, whatever the views are called."""
 
     layer: str
     shape: tuple[int, ...]  # of the layer's own result
@@ -56,12 +56,14 @@ class Value:
 
     @property
     def places(self) -> np.ndarray:
-        return self.own if self.view is None else self.view
+        if self.view is not None:
+            return self.view
+        return np.arange(math.prod(self.shape)).reshape(self.shape)
 
     @property
-    def own(self) -> np.ndarray:
-        """The places of the layer's result as it is."""
-        return np.arange(math.prod(self.shape)).reshape(self.shape)
+    def plain(self) -> Value:
+        """The layer's result as the layer gives it."""
+        return replace(self, view=None)
 
     @property
     def is_plain(self) -> bool:
@@ -69,24 +71,25 @@ class Value:
 
     @property
     def is_line(self) -> bool:
-        """An image of height 1, seen as operations of one dimension have it: [batch, channels,
-        length]."""
+        """Whether this is an image of height 1 that the code sees without its height: [batch,
+        channels, length]."""
         is_low = len(self.shape) == 4 and self.shape[2] == 1
-        return is_low and self.is_seen_as(self.own[:, :, 0])
+        return is_low and self.is_seen_as(self.plain.places[:, :, 0])
 
     @property
     def image(self) -> Value | None:
-        """As a layer reads it; None of what is no image, or none as it is."""
-        is_one = len(self.shape) == 4 and (self.is_plain or self.is_line)
-        return replace(self, view=None) if is_one else None
+        """The image as a layer reads it; None where this is no image, or an image in another
+        order."""
+        return self.plain if len(self.shape) == 4 and (self.is_plain or self.is_line) else None
 
     def as_line_if(self, other: Value) -> Value:
-        """This image seen as another that it comes from."""
-        return self.seen_as(self.own[:, :, 0]) if other.is_line and len(self.shape) == 4 else self
+        """This image, seen as a line if the other value is a line."""
+        is_line = other.is_line and len(self.shape) == 4
+        return self.seen_as(self.plain.places[:, :, 0]) if is_line else self
 
     @property
     def is_whole(self) -> bool:
-        """Each number once, in whatever order."""
+        """Whether the code sees each number once, in any order."""
         if self.view is None:
             return True
         if (self.view < 0).any():
@@ -95,18 +98,15 @@ class Value:
         return bool((counts == 1).all())
 
     def seen_as(self, places: np.ndarray) -> Value:
-        own = self.own
-        plain = places.shape == own.shape and bool((places == own).all())
-        return replace(self, view=None if plain else places)
+        return self.plain if self.plain.is_seen_as(places) else replace(self, view=places)
 
     def is_seen_as(self, places: np.ndarray) -> bool:
-        mine = self.places
-        return mine.shape == places.shape and bool((mine == places).all())
+        return np.array_equal(self.places, places)
 
     @property
     def rows(self) -> np.ndarray | None:
-        """Which of the layer's rows (all but its last dimension) each of the code's is; None where
-        those are others, or not each of them once."""
+        """Which row of the layer (all but its last dimension) each row of the code is; None where
+        the code's rows are others, or are not each row once."""
         width, places = self.shape[-1], self.places
         if places.ndim == 0 or places.shape[-1] != width:
             return None
@@ -115,7 +115,7 @@ class Value:
         return rows if whole and self.is_whole else None
 
     def of_rows(self, rows: np.ndarray) -> Value:
-        """This result of as many rows, seen in their order."""
+        """This result, whose rows the code sees in this order."""
         width = self.shape[-1]
         return self.seen_as(rows[..., None] * width + np.arange(width))
 
@@ -127,12 +127,12 @@ def shown(shape: tuple[int, ...], batch_axis: int | None = 0) -> str:
 
 
 def broadcast_to(numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """In that shape; None where they do not meet it."""
+    """The numbers in that shape; None where they do not meet it."""
     pairs = zip(reversed(numbers.shape), reversed(shape), strict=False)
-    meet = numbers.ndim <= len(shape) and all(one in (1, size) for one, size in pairs)
+    meet = numbers.ndim <= len(shape) and all(count in (1, size) for count, size in pairs)
     return np.broadcast_to(numbers, shape) if meet else None
 
 
-def said(**values: tuple[Any, Any]) -> dict[str, Any]:
-    """Of names with a value and what it is where it goes unsaid, those that must be said."""
-    return {name: value for name, (value, unsaid) in values.items() if value != unsaid}
+def non_defaults(**settings: tuple[Any, Any]) -> dict[str, Any]:
+    """Of settings, each a value and its default, those whose value is another."""
+    return {name: value for name, (value, default) in settings.items() if value != default}

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,25 +25,26 @@ MOST_PLACES = 255  # in a window whose largest is found
 
 @dataclass(frozen=True)
 class Padded:
-    """Zeros around an image or a line, as many on both sides of a direction, and no layer's result:
-    the convolution that reads it has them as its padding."""
+    """Zeros around an image or a line, as many on both sides of a direction. No layer gives it: the
+    convolution that reads it has the zeros as its padding."""
 
     value: Value
     sides: tuple[int, ...]
     at: At
 
     def as_layer(self) -> Value:
-        """For whatever reads it that has no padding of zeros."""
-        sides = [(0, 0), (0, 0), *((one, one) for one in self.sides)]
-        return _pad_layer(self.at, self.value, sides)
+        """A layer for a reader that has no padding of zeros."""
+        around = [(zeros, zeros) for zeros in self.sides]
+        return _pad_layer(self.at, self.value, [(0, 0), (0, 0), *around])
 
     def added_to(self, padding: Any) -> Any:
         more = both(pair(self.sides, 0))
-        return pair([one + of for one, of in zip(more, both(padding), strict=True)], 0)
+        return pair([sum(zeros) for zeros in zip(more, both(padding), strict=True)], 0)
 
 
 def padded(at: At, value: Value, zeros: Sequence[int]) -> Value | Padded:
-    """`zeros` are in front and behind, of the last dimension first; below zero, what is cut off."""
+    """`zeros`: in front and behind, of the last dimension first. Below zero, numbers are cut
+    off."""
     if not any(zeros):
         return value
     rank = value.places.ndim
@@ -64,20 +66,20 @@ def _pad_layer(at: At, value: Value, sides: Sequence[tuple[int, int]]) -> Value:
     known = axes or _AXES.get(value.places.ndim)
     if known is None or any(sides[known.index(0)]):
         raise at.refused("zeros can be put around images and lines, and around their channels")
-    own: dict[str, Any] = {
+    settings: dict[str, Any] = {
         name: count
         for of, axis in zip(sides, known, strict=True)
         for name, count in zip(_SIDES[axis], of, strict=False)
         if count
     }
     if axes is None or axes in _AXES.values():
-        return at.build.image(at, "pad", value, **own)
-    given = at.build.layer(at, "pad", [replace(value, view=None)], **own)
+        return at.build.image(at, "pad", value, **settings)
+    given = at.build.layer(at, "pad", [value.plain], **settings)
     return given.seen_as(_seen(given, axes))
 
 
 def _axes_of(value: Value) -> tuple[int, ...] | None:
-    """Which of an image's dimensions each one is that a code sees, in whatever order."""
+    """Which dimension of an image each dimension of the code is, in any order."""
     if len(value.shape) == 4 and not value.time_first and value.places.ndim in _AXES:
         for axes in itertools.permutations(_AXES[value.places.ndim]):
             if (len(axes) == 4 or value.shape[2] == 1) and value.is_seen_as(_seen(value, axes)):
@@ -86,14 +88,16 @@ def _axes_of(value: Value) -> tuple[int, ...] | None:
 
 
 def _seen(value: Value, axes: tuple[int, ...]) -> np.ndarray:
-    """An image with its dimensions in this order; without its height, which is 1."""
-    own = value.own if len(axes) == 4 else value.own[:, :, 0]
-    return own.transpose([axis - (axis == 3 and len(axes) == 3) for axis in axes])
+    """The places of an image with its dimensions in this order; without its height, if that is
+    1."""
+    if len(axes) == 4:
+        return value.plain.places.transpose(axes)
+    return value.plain.places[:, :, 0].transpose([min(axis, 2) for axis in axes])
 
 
 def pair(sizes: Sequence[int], of_lines: int) -> Any:
-    """A number for both directions, or [height, width]; `of_lines` is what lines, which have one
-    direction, have in the other."""
+    """One number for both directions, or [height, width]. `of_lines`: the number that lines, which
+    have one direction, have in the other."""
     sizes = [of_lines, *sizes] if len(sizes) == 1 else list(sizes)
     return sizes[0] if sizes[0] == sizes[1] else sizes
 
@@ -104,12 +108,12 @@ def both(size: Any) -> tuple[int, int]:
 
 
 def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
-    """The largest of each channel."""
+    """The maximum of each channel."""
     rank = value.places.ndim
     if rank == 3 and [axis % rank for axis in axes] == [1]:  # of a sequence, over time
         turned = value.seen_as(value.places.swapaxes(1, 2))
-        found = global_max(build, at, turned, [2], keeps)
-        return found.seen_as(found.places.swapaxes(1, 2)) if keeps else found
+        largest = global_max(build, at, turned, [2], keeps)
+        return largest.seen_as(largest.places.swapaxes(1, 2)) if keeps else largest
     if sorted(axis % rank for axis in axes or range(rank)) != list(range(2, rank)):
         axes = [axis % rank for axis in axes or range(rank)]
         count = math.prod(value.places.shape[axis] for axis in axes)
@@ -120,19 +124,18 @@ def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], kee
             raise at.refused("the largest can be of a sample, and not of the batch")
         return of_places
     size = pair(value.places.shape[2:], 1)
-    found = build.image(at, "max_pool2d", value, kernel_size=size)
-    return found if keeps else build.viewed(at, found, found.places.reshape(found.shape[:2]))
+    largest = build.image(at, "max_pool2d", value, kernel_size=size)
+    places = largest.places.reshape(largest.shape[:2])
+    return largest if keeps else build.viewed(at, largest, places)
 
 
-def check_window(at: Place, kind: str, own: dict[str, Any]) -> None:
-    size, padding = both(own["kernel_size"]), both(own.get("padding", 0))
-    extents = [d * (k - 1) + 1 for d, k in zip(both(own.get("dilation", 1)), size, strict=True)]
-    if any(p >= extent for p, extent in zip(padding, extents, strict=True)):
-        raise at.refused(f"padding is {own['padding']}, and can only be below {pair(extents, 1)}")
-    more, stride = both(own.get("output_padding", 0)), both(own.get("stride", 1))
-    if any(one >= step for one, step in zip(more, stride, strict=True)):
-        raise at.refused(
-            f"output_padding is {own['output_padding']}, and can only be below the stride"
-        )
+def check_window(at: Place, kind: str, layer: dict[str, Any]) -> None:
+    size, dilation = both(layer["kernel_size"]), both(layer.get("dilation", 1))
+    extents = [d * (k - 1) + 1 for d, k in zip(dilation, size, strict=True)]
+    padding, more = (layer.get(name, 0) for name in ("padding", "output_padding"))
+    if any(map(operator.ge, both(padding), extents)):
+        raise at.refused(f"padding is {padding}, and can only be below {pair(extents, 1)}")
+    if any(map(operator.ge, both(more), both(layer.get("stride", 1)))):
+        raise at.refused(f"output_padding is {more}, and can only be below the stride")
     if kind == "max_pool2d" and math.prod(size) > MOST_PLACES:
         raise at.refused(f"its windows have {math.prod(size)} places; {MOST_PLACES} are the most")

@@ -12,9 +12,15 @@ from torch import nn
 from networks import ending, proof
 from networks.__main__ import main
 from networks.from_torch import Graph
+from networks.tests import zoo, zoo_of_tokens
 from networks.user_module import Input, exported, with_draws_as_inputs
 
 ZOO = Path(__file__).with_name("zoo.py")
+
+
+def zoo_with(name: str) -> Any:
+    """The file of the zoo that has this network."""
+    return zoo_of_tokens if hasattr(zoo_of_tokens, name) else zoo
 
 
 def kinds(described: dict[str, Any]) -> list[str]:
@@ -24,7 +30,7 @@ def kinds(described: dict[str, Any]) -> list[str]:
 def told(
     network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | None = None
 ) -> tuple[dict[str, Any], str]:
-    """Proved, and what is said about it."""
+    """Proved, and the notes about it."""
     network = network.double()
     wanted = with_draws_as_inputs(network, *wanted)
     graph = Graph(exported(network, *wanted), *wanted, output=output)
@@ -35,8 +41,9 @@ def told(
 
 
 def _command(source: str | Path) -> list[str]:
-    """To import a file of ONNX, or what the zoo calls so."""
-    return ["import", f"{ZOO}:{source}" if isinstance(source, str) else str(source)]
+    """To import a file of ONNX, or the network of the zoo that has this name."""
+    is_of_zoo = isinstance(source, str)
+    return ["import", f"{zoo_with(source).__file__}:{source}" if is_of_zoo else str(source)]
 
 
 def imported(capsys: Any, source: str | Path, *flags: str) -> dict[str, Any]:

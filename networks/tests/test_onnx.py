@@ -20,13 +20,13 @@ from torch import nn  # noqa: E402
 
 from networks.__main__ import main  # noqa: E402
 from networks.tests import zoo  # noqa: E402
-from networks.tests.proved import imported, kinds, refused  # noqa: E402
+from networks.tests.proved import imported, kinds, refused, zoo_with  # noqa: E402
 
 
 def network_of(network: Any) -> nn.Module:
     """That, or the zoo's of that name."""
-    found = getattr(zoo, network) if isinstance(network, str) else network
-    return deepcopy(found) if isinstance(found, nn.Module) else found()
+    make = getattr(zoo_with(network), network) if isinstance(network, str) else network
+    return deepcopy(make) if isinstance(make, nn.Module) else make()
 
 
 def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
@@ -94,11 +94,11 @@ def test_layers_are_those_of_the_import_from_pytorch(capsys, tmp_path, name, way
         exported(path, name, x, way == NEW)
     types = [f"--input-type=tokens:{count}" for count in tokens if count]
     described = imported(capsys, path, *types, *flags, "--as-is")
-    plain = imported(capsys, name, *(f"--input={one}" for one in shapes), *types, *flags)
+    plain = imported(capsys, name, *(f"--input={shape}" for shape in shapes), *types, *flags)
     left_out = () if way == TRAINED else ("dropout", "batch_norm")
     wanted = [kind for kind in kinds(plain) if kind not in left_out]
-    own = ("input", "classes", "outputs", "labels", "loss")
-    assert [described.get(key) for key in own] == [plain.get(key) for key in own]
+    facts = ("input", "classes", "outputs", "labels", "loss")
+    assert [described.get(key) for key in facts] == [plain.get(key) for key in facts]
     assert sorted(kinds(described)) == sorted(wanted)
 
 
@@ -216,7 +216,7 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("node", "constants", "said"),
+    ("node", "constants", "sentence"),
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Cos", ["x"], {}), {}, "(Cos): there is no such layer (docs/networks.md"),
@@ -225,10 +225,10 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
     ],
 )
-def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, said):
+def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, sentence):
     kind, reads, attributes = node
     nodes = [onnx.helper.make_node(kind, reads, ["y"], **attributes)]
-    assert said in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
+    assert sentence in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
 
 
 def test_functions_and_constants_are_layers(capsys, tmp_path):
@@ -245,10 +245,10 @@ def test_functions_and_constants_are_layers(capsys, tmp_path):
         node("Sin", ["h"], ["y"]),
     ]
     numbers = {"two": 2.0, "half": 0.5, "least": -1.5}
-    constants = {name: np.array(one, np.float32) for name, one in numbers.items()}
+    constants = {name: np.array(number, np.float32) for name, number in numbers.items()}
     layers = imported(capsys, made(tmp_path / "net.onnx", nodes, constants))["layers"]
-    own = [{k: v for k, v in one.items() if k not in ("name", "inputs")} for one in layers]
-    assert own == [
+    settings = [{k: v for k, v in layer.items() if k not in ("name", "inputs")} for layer in layers]
+    assert settings == [
         {"type": "leaky_relu", "negative_slope": 0.2},
         {"type": "elu", "alpha": 0.5},
         {"type": "affine", "scale": 2.0, "shift": 0.5},
@@ -274,8 +274,8 @@ def test_zeros_on_one_side_are_a_layer(capsys, tmp_path):
     constants = {"w": weight, "zeros": np.array([0, 1, 0, 0, 0, 0, 2, 1])}
     path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 4, 6, 5])
     layers = imported(capsys, path, "--as-is")["layers"]
-    pads = [one for one in layers if one["type"] == "pad"]
-    assert [{k: v for k, v in one.items() if k not in ("name", "type")} for one in pads] == [
+    pads = [layer for layer in layers if layer["type"] == "pad"]
+    assert [{k: v for k, v in layer.items() if k not in ("name", "type")} for layer in pads] == [
         {"left": 1, "right": 2, "bottom": 1},
         {"right": 1, "bottom": 2, "front": 1},
     ]
@@ -303,11 +303,11 @@ def test_copies_that_an_exporter_writes_once_are_said(capsys, tmp_path):
 def test_biases_that_an_exporter_leaves_out_are_said(capsys, tmp_path):
     path = made(tmp_path / "net.onnx", [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], WEIGHT)
     model = onnx.load(path)
-    for producer, said in (("keras", False), ("pytorch", True)):
+    for producer, is_noted in (("keras", False), ("pytorch", True)):
         model.producer_name = producer
         onnx.save(model, path)
         assert main(["import", str(path)]) == 0
-        assert ("have no bias in the file" in capsys.readouterr().err) == said
+        assert ("have no bias in the file" in capsys.readouterr().err) == is_noted
 
 
 def test_a_softmax_at_the_end_is_that_of_the_loss(capsys, tmp_path):

@@ -55,9 +55,9 @@ def test_layers_are_counted_by_hand(show):
         "max_pool2d": 4 * 18,
         "linear": 2 * 18 * 3 + 3,
     }
-    found = {line[2]: line[-1] for line in lines[3:9]}
-    assert found.pop("flatten") == "18]"  # none
-    assert found == {kind: f"{count:,}" for kind, count in counts.items()}
+    counted = {line[2]: line[-1] for line in lines[3:9]}
+    assert counted.pop("flatten") == "18]"  # none
+    assert counted == {kind: f"{count:,}" for kind, count in counts.items()}
     assert lines[9] == ["6", "layers", "79", f"{sum(counts.values()):,}"]
     assert "[batch, 2, 3, 3]" in " ".join(lines[6])
 
@@ -143,16 +143,16 @@ def test_a_python_without_torch_is_told_what_installs_it(show, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in [name for name in sys.modules if name.startswith(("networks.show", "networks.bu"))]:
         monkeypatch.delitem(sys.modules, name)
-    said = show(LENET, 1).err
-    assert "has no torch: ./run --setup-only --with-peers installs it" in said
+    assert "has no torch: ./run --setup-only --with-peers installs it" in show(LENET, 1).err
 
 
 def test_places_tell_views_apart():
     value = Value("a", (2, 3, 4), False)
-    assert value.seen_as(value.own).is_plain and value.is_whole
-    turned = value.seen_as(value.own.transpose(1, 0, 2))
+    assert value.seen_as(value.places).is_plain and value.is_whole
+    turned = value.seen_as(value.places.transpose(1, 0, 2))
+    assert turned.plain.is_plain and turned.plain.is_seen_as(value.places)
     assert turned.is_whole and not turned.is_plain
     assert turned.rows.tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert value.seen_as(value.own[:, :1]).rows is None
-    assert value.seen_as(value.own.transpose(0, 2, 1)).rows is None
+    assert value.seen_as(value.places[:, :1]).rows is None
+    assert value.seen_as(value.places.transpose(0, 2, 1)).rows is None
     assert shown((2, 3)) == "[batch, 3]"

@@ -99,8 +99,8 @@ VIEWED: dict[str, tuple[Any, dict[str, Any], Input]] = {
 
 @pytest.mark.parametrize("name", VIEWED)
 def test_views_that_no_layer_reads_are_copied(name):
-    do, own, wanted = VIEWED[name]
-    described, notes = told(zoo.By(do, **own), wanted)
+    do, members, wanted = VIEWED[name]
+    described, notes = told(zoo.By(do, **members), wanted)
     assert not notes
     is_factor = "trained factor" in name
     assert "as_strided" in kinds(described) or (is_factor and "conv2d" in kinds(described))
@@ -112,7 +112,7 @@ def test_a_module_that_is_called_twice_has_its_parameters_once():
     described, _ = told(
         zoo.By(do, body=body, out=nn.Linear(4 * 36, 1)), *[Input((1, 8, 8))] * 2, loss="bce"
     )
-    shared = {one["name"]: one["shared"] for one in described["layers"] if "shared" in one}
+    shared = {layer["name"]: layer["shared"] for layer in described["layers"] if "shared" in layer}
     assert [name.rstrip("_2") for name in shared] == list(shared.values()) and len(shared) == 2
 
 
@@ -122,7 +122,7 @@ def with_another_stride(m, x):
 
 
 @pytest.mark.parametrize(
-    ("do", "own", "wanted", "said"),
+    ("do", "members", "wanted", "sentence"),
     [
         (
             lambda m, x: nn.functional.linear(m.fc(x), m.fc.weight.t()),
@@ -131,9 +131,9 @@ def with_another_stride(m, x):
         (with_another_stride, CONV, IMAGE, "used twice, first by conv2d, and not by layers of one"),
     ],
 )
-def test_parameters_that_layers_of_other_sizes_share_are_refused(do, own, wanted, said):
-    with pytest.raises(Refused, match=said):
-        told(zoo.By(do, **own), wanted)
+def test_parameters_that_layers_of_other_sizes_share_are_refused(do, members, wanted, sentence):
+    with pytest.raises(Refused, match=sentence):
+        told(zoo.By(do, **members), wanted)
 
 
 @pytest.mark.parametrize(("kind", "batch_first"), [(nn.LSTM, True), (nn.GRU, False)])
@@ -147,7 +147,7 @@ def test_a_recurrence_goes_both_ways(kind, batch_first):
         return m.out(torch.cat([given.mean(int(batch_first)), last[-2], last[-1]], 1))
 
     described, _ = told(zoo.By(do, **TABLE, rnn=rnn, out=nn.Linear(20, 3)), WORDS)
-    backwards = [one for one in described["layers"] if min(one.get("stride", [0])) < 0]
+    backwards = [layer for layer in described["layers"] if min(layer.get("stride", [0])) < 0]
     assert len(backwards) == 4 and kinds(described).count(kind.__name__.lower()) == 4
 
 
@@ -159,9 +159,9 @@ def test_a_recurrence_goes_both_ways(kind, batch_first):
     ],
 )
 def test_channels_are_dropped_by_a_gate(drop, conv, wanted):
-    own = {"conv": conv, "drop": drop, "out": nn.Linear(4, 3)}
+    members = {"conv": conv, "drop": drop, "out": nn.Linear(4, 3)}
     described, _ = told(
-        zoo.By(lambda m, x: m.out(m.drop(m.conv(x)).flatten(2).amax(2)), **own), wanted
+        zoo.By(lambda m, x: m.out(m.drop(m.conv(x)).flatten(2).amax(2)), **members), wanted
     )
     assert kinds(described)[:5] == ["conv2d", "global_avg_pool2d", "affine", "dropout", "multiply"]
     assert described["layers"][3]["p"] == 0.1
@@ -176,10 +176,10 @@ def test_samples_are_not_mixed():
 
 @pytest.mark.parametrize("shape", [(24,), (2, 12), (3, 2, 4), (2, 3, 2, 2)])
 def test_strides_of_any_view_give_its_numbers(shape):
-    own = np.arange(24).reshape(shape)
+    places = np.arange(24).reshape(shape)
     rng = np.random.default_rng(len(shape))
     for _ in range(50):
-        view = own.transpose(rng.permutation(len(shape)))
+        view = places.transpose(rng.permutation(len(shape)))
         parts = (slice(rng.integers(size), None, rng.integers(1, 3)) for size in view.shape)
         view = view[tuple(parts)]
         if rng.integers(2):
@@ -191,5 +191,5 @@ def test_strides_of_any_view_give_its_numbers(shape):
         for axis, step in enumerate(steps):
             given += step * np.arange(sizes[axis]).reshape(-1, *[1] * (len(sizes) - axis - 1))
         assert np.array_equal(given.ravel(), view.ravel())
-    assert strides.fitted(own.ravel()[::-1]) == ([24], [-1])
+    assert strides.fitted(places.ravel()[::-1]) == ([24], [-1])
     assert strides.fitted(np.array([0, 1, 3])) is None

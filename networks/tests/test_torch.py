@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +12,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed here")
 from torch import nn  # noqa: E402
 
 from networks import from_torch, proof, torch_operations  # noqa: E402
-from networks.__main__ import main  # noqa: E402
 from networks.from_torch import Graph  # noqa: E402
-from networks.tests import zoo  # noqa: E402
+from networks.tests import zoo, zoo_of_tokens  # noqa: E402
 from networks.tests.proved import ZOO, imported, kinds, refused, told  # noqa: E402
 from networks.user_module import Input, exported  # noqa: E402
 from networks.values import Refused  # noqa: E402
@@ -265,7 +260,7 @@ def unnamed(described: dict[str, Any]) -> dict[str, Any]:
     layers = []
     for number, layer in enumerate(described["layers"]):
         numbers[layer["name"]] = str(number)
-        reads = {"inputs": [numbers[one] for one in layer["inputs"]]} if "inputs" in layer else {}
+        reads = {"inputs": [numbers[name] for name in layer["inputs"]]} if "inputs" in layer else {}
         tied = {"tied": numbers[layer["tied"]]} if "tied" in layer else {}
         layers.append({**layer, **reads, **tied, "name": str(number)})
     return {**described, "layers": layers}
@@ -304,7 +299,7 @@ def test_activations(kind):
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_transformer_of_words(by_hand):
-    described = proved(zoo.Gpt(by_hand=by_hand), Input((10,), 31))
+    described = proved(zoo_of_tokens.Gpt(by_hand=by_hand), Input((10,), 31))
     assert " ".join(kinds(described)) == f"embedding position_embedding {BLOCK} linear"
     assert described["layers"][-1]["bias"] is False
     attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
@@ -317,7 +312,7 @@ def test_a_transformer_of_words(by_hand):
 
 
 def test_a_tied_product_names_the_embedding():
-    network, wanted = zoo.Tied().double(), Input((5,), 31)
+    network, wanted = zoo_of_tokens.Tied().double(), Input((5,), 31)
     graph = Graph(exported(network, wanted), wanted)
     described = graph.build.described("x", graph.output, "cross-entropy")
     assert described["layers"][-1] == {
@@ -344,7 +339,7 @@ def test_parts_of_an_input_are_called_as_the_arguments(capsys):
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_tokens_of_several_places_and_one(axis):
-    seen = zoo.history()
+    seen = zoo_of_tokens.history()
     wanted = [Input((5,), 70, axis), Input((1,), 70, axis)]
     if axis == 1:
         seen.forward = lambda old, new, plain=seen.forward: plain(old.T, new.T)
@@ -358,7 +353,9 @@ def test_tokens_of_several_places_and_one(axis):
 def test_parts_are_slices(capsys):
     described = imported(capsys, "halves", *TOKENS.split())
     slices = [layer for layer in described["layers"] if layer["type"] == "slice"]
-    assert [{k: one[k] for k in ("from", "to", "over_time") if k in one} for one in slices] == [
+    assert [
+        {k: layer[k] for k in ("from", "to", "over_time") if k in layer} for layer in slices
+    ] == [
         {"from": 8, "to": 16},
         {"to": 8},
         {"from": 1, "to": 4, "over_time": True},
@@ -386,73 +383,6 @@ def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
     )
 
 
-# ---- the user's file
-
-MLP = "from torch import nn\ndef make():\n    return nn.Sequential(nn.Linear(20, 3), nn.ReLU())\n"
-PARSES = "import argparse\np = argparse.ArgumentParser()\np.add_argument({})\np.parse_args()\n"
-
-
-def of_file(capsys: Any, path: Path, text: str, *flags: str) -> tuple[int, str, str]:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text + MLP, "utf-8")
-    code = main(["import", f"{path}:make", "--input=20", *flags])
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (PARSES.format("'data'"), "train.py can't be imported: it ends the program (train.py:4)"),
-        ("import sys\nsys.exit(0)\n", "it ends the program (train.py:2)"),
-        ("width = int(input('how wide? '))\n", "it asks for input (train.py:1)"),
-    ],
-)
-def test_a_script_without_a_guard_ends_in_one_sentence(capsys, tmp_path, text, said):
-    code, out, err = of_file(capsys, tmp_path / "train.py", text)
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert said in err and 'belongs under if __name__ == "__main__":' in err
-
-
-def test_a_file_is_imported_as_python_runs_it(capsys, tmp_path, monkeypatch):
-    """Options have their defaults, a new folder is left again, the output is where it was said."""
-    monkeypatch.chdir(tmp_path)
-    text = PARSES.format("'--width', default=3") + "import os\nos.chdir('/')\nprint('epoch 1')\n"
-    code, out, err = of_file(capsys, tmp_path / "train.py", text, "-o", "net.json")
-    assert (code, out) == (0, "") and "epoch 1" not in err
-    assert json.loads((tmp_path / "net.json").read_text("utf-8"))["name"] == "train-make"
-
-
-def test_the_users_own_modules_are_found_first(capsys, tmp_path):
-    before = {name: sys.modules[name] for name in ("networks", "networks.builder", "peers")}
-    for name in ("networks", "peers", "tools", "plots", "tests"):
-        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n", "utf-8")
-    text = (
-        "import networks, peers, plots, tests, tools\n"
-        "assert [one.mine for one in (networks, peers, plots, tests, tools)]\n"
-        "def late():\n    import tools.missing\n"
-    )
-    assert of_file(capsys, tmp_path / "train.py", text)[0] == 0
-    assert before == {name: sys.modules[name] for name in before}
-    assert of_file(capsys, tmp_path / "networks.py", "")[0] == 0
-
-
-def test_names_and_letters_that_others_lack(capsys, tmp_path, monkeypatch):
-    path = tmp_path / "Übung, 1" / "größe neu.py"
-    code, out, _ = of_file(capsys, path, "")
-    assert code == 0 and json.loads(out)["name"] == "grosse_neu-make"
-    layers = {"layers": [{"name": "größe", "type": "relu"}]}
-    described = {"name": "x", "input": {"shape": [3], "type": "f32"}, **layers}
-    (tmp_path / "net.json").write_text(json.dumps(described), "utf-8")
-    for words in (["show", str(tmp_path / "net.json")], ["import", f"{ZOO}:foreign", "--input=4"]):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-        monkeypatch.setattr(sys, "stdout", stream)
-        assert main(words) == 0
-        stream.flush()
-        text = stream.buffer.getvalue().decode("ascii")
-        assert "gr??e" in text or json.loads(text)["layers"][0]["name"] == "größe"
-
-
 # ---- what is refused
 
 IMAGE = Input((2, 16, 16))
@@ -477,16 +407,16 @@ NO_LAYER: dict[str, nn.Module] = {
 }
 
 
-@pytest.mark.parametrize("said", NO_LAYER)
-def test_what_no_layer_has_is_named_with_its_place(said):
-    layer = NO_LAYER[said]
-    with pytest.raises(Refused) as found:
+@pytest.mark.parametrize("sentence", NO_LAYER)
+def test_what_no_layer_has_is_named_with_its_place(sentence):
+    layer = NO_LAYER[sentence]
+    with pytest.raises(Refused) as refusal:
         told(zoo.Image(layer, getattr(layer, "out_channels", 2)), IMAGE)
-    assert said.format(line_of("self.fc(self.layer(x).mean((2, 3)))")) in str(found.value)
+    assert sentence.format(line_of("self.fc(self.layer(x).mean((2, 3)))")) in str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "said"),
+    ("name", "flags", "sentence"),
     [
         (
             "frozen",
@@ -539,24 +469,14 @@ def test_what_no_layer_has_is_named_with_its_place(said):
         ),
     ],
 )
-def test_a_network_that_cannot_be_had_ends_in_one_sentence(capsys, name, flags, said):
-    assert said in refused(capsys, name, *flags)
+def test_a_network_that_cannot_be_had_ends_in_one_sentence(capsys, name, flags, sentence):
+    assert sentence in refused(capsys, name, *flags)
 
 
 def test_a_normalization_has_its_own_epsilon():
     network = zoo.Image(nn.BatchNorm2d(2, momentum=0.01, eps=1e-3), 2)
-    own = {"name": "layer", "type": "batch_norm", "eps": 1e-3}
-    assert own in proved(network, IMAGE)["layers"]
-
-
-def test_files_that_are_not_there_or_fail(capsys, tmp_path):
-    missing = tmp_path / "absent.py"
-    assert main(["import", f"{missing}:make", "--input=3"]) == 1
-    assert capsys.readouterr().err.endswith(f"{missing}: there is no such file\n")
-    broken = tmp_path / "broken.py"
-    broken.write_text("import no_such_package\n", "utf-8")
-    assert main(["import", f"{broken}:make", "--input=3"]) == 1
-    assert "can't be imported: ModuleNotFoundError: No module named" in capsys.readouterr().err
+    layer = {"name": "layer", "type": "batch_norm", "eps": 1e-3}
+    assert layer in proved(network, IMAGE)["layers"]
 
 
 # ---- the proof
@@ -592,37 +512,7 @@ def in_place(m, x):
 
 
 def test_an_operation_in_place_changes_what_others_saw():
-    own = {"a": nn.Linear(4, 4), "b": nn.Linear(4, 3)}
-    described = proved(zoo.By(in_place, **own), Input((4,)))
+    members = {"a": nn.Linear(4, 4), "b": nn.Linear(4, 3)}
+    described = proved(zoo.By(in_place, **members), Input((4,)))
     assert kinds(described) == ["linear", "relu", "add", "linear"]
     assert described["layers"][2]["inputs"] == ["relu", "relu"]
-
-
-# ---- the command line
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["net.txt"], "'net.txt' is neither FILE.py:CALLABLE nor a file .onnx"),
-        ([f"{ZOO}:mlp"], "--input is missing, the shape of one sample"),
-        ([f"{ZOO}:mlp", "--input=3x0"], "'3x0' is no shape such as 784 or 3x32x32"),
-        (
-            [f"{ZOO}:Recommender", *PAIR.split()[:3]],
-            "--input is given 2 times and --input-type 1 times; say it for each input",
-        ),
-        (
-            [f"{ZOO}:mlp", "--input=3", "--input-type=words"],
-            "'words' is neither numbers nor tokens:N",
-        ),
-        ([f"{ZOO}:mlp", "--input=3", "--loss-function=l1"], "invalid choice: 'l1'"),
-        ([f"{ZOO}:mlp", "--input=3", "--output=x.json"], "counts no output from 0; a file is -o"),
-        ([f"{ZOO}:mlp", "--input=3", "--name=größe"], "'größe' is no name of letters, digits,"),
-    ],
-)
-def test_wrong_usage_is_a_sentence(capsys, words, said):
-    with pytest.raises(SystemExit) as ended:
-        main(["import", *words])
-    assert ended.value.code == 2
-    err = capsys.readouterr().err
-    assert said in err and err.count("\n") == 1

@@ -37,19 +37,19 @@ def scores(m, x):
     return q, k, v, q @ k.transpose(1, 2) * torch.tensor(8.0).rsqrt()
 
 
-def masked(m, x):
-    *_, v, found = scores(m, x)
-    return m.out(found.masked_fill(m.mask[:8, :8] == 0, -torch.inf).softmax(-1) @ v)
+def masked(m, x, fill=-torch.inf):
+    *_, v, products = scores(m, x)
+    return m.out(products.masked_fill(m.mask[:8, :8] == 0, fill).softmax(-1) @ v)
 
 
 def added(m, x):
-    *_, v, found = scores(m, x)
-    return m.out((found + m.mask).softmax(-1) @ v)
+    *_, v, products = scores(m, x)
+    return m.out((products + m.mask).softmax(-1) @ v)
 
 
-def given(m, x, **own):
-    heads = [one.unflatten(-1, (2, 4)).transpose(1, 2) for one in m.qkv(m.table(x)).chunk(3, -1)]
-    y = nn.functional.scaled_dot_product_attention(*heads, **own)
+def given(m, x, **flags):
+    heads = [part.unflatten(-1, (2, 4)).transpose(1, 2) for part in m.qkv(m.table(x)).chunk(3, -1)]
+    y = nn.functional.scaled_dot_product_attention(*heads, **flags)
     return m.out(y.transpose(1, 2).flatten(2))
 
 
@@ -278,10 +278,12 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
 
 @pytest.mark.parametrize("name", COMES_IN)
 def test_what_users_write_comes_in(name):
-    do, own, wanted, layers = COMES_IN[name]
-    described, notes = told(zoo.By(do, **own), wanted)
+    do, members, wanted, layers = COMES_IN[name]
+    described, notes = told(zoo.By(do, **members), wanted)
     assert " ".join(kinds(described)) == layers and not notes
-    causal = [one.get("causal", False) for one in described["layers"] if "softmax" in one["type"]]
+    causal = [
+        layer.get("causal", False) for layer in described["layers"] if "softmax" in layer["type"]
+    ]
     assert all(causal) or "encoder" in name
 
 
@@ -289,7 +291,7 @@ STANDARDIZED = {"mean": torch.rand(20), "deviation": 1 + torch.rand(20), **ROWS}
 
 
 @pytest.mark.parametrize(
-    ("network", "wanted", "how", "layers", "said"),
+    ("network", "wanted", "how", "layers", "note"),
     [
         (
             zoo.By(lambda m, x: nn.functional.log_softmax(m.fc(x), 1), **ROWS),
@@ -329,9 +331,9 @@ STANDARDIZED = {"mean": torch.rand(20), "deviation": 1 + torch.rand(20), **ROWS}
         ),
     ],
 )
-def test_what_changes_is_said(network, wanted, how, layers, said):
+def test_what_changes_is_said(network, wanted, how, layers, note):
     described, notes = told(network, wanted, **how)
-    assert kinds(described) == layers and (said in notes if said else not notes)
+    assert kinds(described) == layers and (note in notes if note else not notes)
 
 
 def of_a_part(m, x):
@@ -345,7 +347,7 @@ def by_chance(m, x):
 
 
 @pytest.mark.parametrize(
-    ("do", "own", "wanted", "said"),
+    ("do", "members", "wanted", "sentence"),
     [
         (by_chance, ROWS, ROW, "draws from Python's or numpy's random numbers"),
         (
@@ -396,15 +398,19 @@ def by_chance(m, x):
             *(Input((4,)), "no gradients go through it"),
         ),
         (
+            lambda m, x: masked(m, x, -1e9),
+            *(QKV | {"mask": LOWER}, WORDS, "only a mask of -inf is known"),
+        ),
+        (
             lambda m, x: m.table(x).mean(1),
             {"table": nn.Embedding(31, 6, max_norm=1.0)},
             *(WORDS, "table.weight is changed while the network runs, as max_norm does"),
         ),
     ],
 )
-def test_what_would_change_in_silence_is_refused(do, own, wanted, said):
-    with pytest.raises(Refused, match=said):
-        told(zoo.By(do, **own), wanted)
+def test_what_would_change_in_silence_is_refused(do, members, wanted, sentence):
+    with pytest.raises(Refused, match=sentence):
+        told(zoo.By(do, **members), wanted)
 
 
 def test_dropout_of_attention_weights_is_a_layer():
@@ -413,11 +419,11 @@ def test_dropout_of_attention_weights_is_a_layer():
 
 
 def test_a_loss_reads_what_it_is_to_read():
-    for flags, said in (
+    for flags, sentence in (
         ({"loss": "nll"}, "the network's output is no log_softmax"),
         ({"output": 1}, "the network gives 1 output, and --output=1 counts from 0"),
     ):
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=sentence):
             told(zoo.mlp(), ROW, **flags)
 
 
@@ -425,13 +431,13 @@ def test_an_input_is_read_in_two_shapes():
     assert kinds(told(zoo.BothWays(), Input((48,)))[0]).count("to_image") == 1
 
 
-def attend(m, x, **own):
+def attend(m, x, **flags):
     y = m.table(x)
-    return m.out(y + m.attention(y, y, y, **own)[0])
+    return m.out(y + m.attention(y, y, y, **flags)[0])
 
 
 def by_einsum(m, x):
-    heads = (one.unflatten(-1, (2, 3)) for one in m.qkv(m.table(x)).chunk(3, -1))
+    heads = (part.unflatten(-1, (2, 3)) for part in m.qkv(m.table(x)).chunk(3, -1))
     q, k, v = heads
     weights = (torch.einsum("bihd,bjhd->bhij", q, k) * 3**-0.5).softmax(-1)
     return m.out(torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2))
@@ -439,20 +445,23 @@ def by_einsum(m, x):
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_that_gives_its_weights_too(causal):
-    own = TABLE | {"attention": nn.MultiheadAttention(6, 2, batch_first=True)}
+    members = TABLE | {"attention": nn.MultiheadAttention(6, 2, batch_first=True)}
     mask = torch.full((8, 8), -torch.inf).triu(1).double() if causal else None
     do = lambda m, x: attend(m, x, attn_mask=mask)  # noqa: E731
-    described, notes = told(zoo.By(do, **own, out=nn.Linear(6, 31)), WORDS)
-    found = next(one for one in described["layers"] if one["type"] == "attention")
-    assert found["num_heads"] == 2 and found.get("causal", False) == causal and not notes
+    described, notes = told(zoo.By(do, **members, out=nn.Linear(6, 31)), WORDS)
+    attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
+    assert attention["num_heads"] == 2 and attention.get("causal", False) == causal and not notes
 
 
 def test_attention_by_einsum():
-    own = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
-    described = told(zoo.By(by_einsum, **own), WORDS)[0]
+    members = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
+    described = told(zoo.By(by_einsum, **members), WORDS)[0]
     assert kinds(described) == ["embedding", "linear", "attention", "linear"]
     with pytest.raises(Refused, match="bij,bjk->bk is no product of two results over one index"):
-        told(zoo.By(lambda m, x: torch.einsum("bij,bjk->bk", y := m.table(x), y.mT), **own), WORDS)
+        told(
+            zoo.By(lambda m, x: torch.einsum("bij,bjk->bk", y := m.table(x), y.mT), **members),
+            WORDS,
+        )
 
 
 def test_what_the_output_does_not_need_is_not_looked_at():
@@ -461,8 +470,8 @@ def test_what_the_output_does_not_need_is_not_looked_at():
 
 
 def test_a_sequence_becomes_an_image_once_for_all_who_read_it():
-    own = TABLE | {"a": nn.Conv1d(6, 3, 3), "b": nn.Conv1d(6, 3, 3)}
-    network = zoo.By(lambda m, x: (m.a(y := m.table(x).mT) + m.b(y)).mean(2), **own)
+    members = TABLE | {"a": nn.Conv1d(6, 3, 3), "b": nn.Conv1d(6, 3, 3)}
+    network = zoo.By(lambda m, x: (m.a(y := m.table(x).mT) + m.b(y)).mean(2), **members)
     assert kinds(told(network, WORDS)[0]).count("to_image") == 1
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks as their users write them; they know nothing of bench."""
 
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everyone calls it
@@ -11,12 +9,12 @@ from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 class By(nn.Module):
     """What is done with these layers, parameters and buffers."""
 
-    def __init__(self, do, **own):
+    def __init__(self, do, **members):
         super().__init__()
         self.do = do
-        for name, one in own.items():
-            is_buffer = isinstance(one, torch.Tensor) and not isinstance(one, nn.Parameter)
-            (self.register_buffer if is_buffer else self.__setattr__)(name, one)
+        for name, member in members.items():
+            is_buffer = isinstance(member, torch.Tensor) and not isinstance(member, nn.Parameter)
+            (self.register_buffer if is_buffer else self.__setattr__)(name, member)
 
     def forward(self, *x):
         return self.do(self, *x)
@@ -125,102 +123,6 @@ class Vgg(nn.Module):
         return self.classifier(torch.flatten(x, 1))
 
 
-class Tagger(nn.Module):
-    """A label for each word: embedding, two layers of LSTM, a linear layer."""
-
-    def __init__(self, batch_first=True, per_class=False, kind=nn.LSTM):
-        super().__init__()
-        self.embedding = nn.Embedding(50, 12)
-        self.lstm = kind(12, 16, num_layers=2, batch_first=batch_first)
-        self.out = nn.Linear(16, 9)
-        self.batch_first, self.per_class = batch_first, per_class
-
-    def forward(self, words):
-        given, _ = self.lstm(self.embedding(words))
-        logits = self.out(given)
-        return logits.transpose(1, 2) if self.per_class else logits.reshape(-1, 9)
-
-
-gated = Tagger(kind=nn.GRU)
-time_first, per_class = Tagger(batch_first=False), Tagger(per_class=True)
-
-
-class Attention(nn.Module):
-    def __init__(self, width, heads, causal, by_hand):
-        super().__init__()
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.heads, self.causal, self.by_hand = heads, causal, by_hand
-
-    def forward(self, x):
-        b, t, c = x.shape
-        q, k, v = (z.view(b, t, self.heads, -1).transpose(1, 2) for z in self.qkv(x).split(c, 2))
-        if not self.by_hand:
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-            return self.out(mixed.transpose(1, 2).reshape(b, t, c))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(c // self.heads)
-        if self.causal:
-            later = torch.ones(t, t, dtype=torch.bool).triu(1)
-            scores = scores.masked_fill(later, -math.inf)
-        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
-
-
-class Former(nn.Module):
-    """A block with normalization first."""
-
-    def __init__(self, width, heads, causal, by_hand=False):
-        super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, causal, by_hand)
-        self.norm2 = nn.LayerNorm(width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class Gpt(nn.Module):
-    def __init__(self, width=12, heads=3, words=31, time=10, by_hand=False):
-        super().__init__()
-        self.embedding, self.position = nn.Embedding(words, width), nn.Embedding(time, width)
-        self.block = Former(width, heads, True, by_hand)
-        self.head = nn.Linear(width, words, bias=False)
-
-    def forward(self, words):
-        x = self.embedding(words) + self.position(torch.arange(words.shape[1]))
-        return self.head(self.block(x))
-
-
-class Tied(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.fc = nn.Embedding(31, 6), nn.Linear(6, 6)
-        self.head = nn.Linear(6, 31, bias=False)
-        self.head.weight = self.embedding.weight
-
-    def forward(self, words):
-        return self.head(self.fc(self.embedding(words)))
-
-
-class Vit(nn.Module):
-    def __init__(self, width=12, heads=3, image=8, patch=4):
-        super().__init__()
-        self.patches = nn.Conv2d(3, width, patch, patch)
-        self.position = nn.Parameter(torch.randn(1, (image // patch) ** 2, width))
-        self.block, self.out = Former(width, heads, False), nn.Linear(width, 5)
-
-    def forward(self, x):
-        x = self.patches(x).flatten(2).transpose(1, 2) + self.position
-        return self.out(self.block(x).mean(1))
-
-
-def encoder():
-    """PyTorch's own."""
-    layer = nn.TransformerEncoderLayer(12, 3, 24, dropout=0.0, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-    own = {"embedding": nn.Embedding(31, 12), "encoder": encoder, "out": nn.Linear(12, 4)}
-    return By(lambda m, x: m.out(m.encoder(m.embedding(x)).mean(dim=1)), **own)
-
-
 def grouped(padding="same"):
     depthwise = nn.Conv2d(4, 4, 3, padding=1, groups=4)
     far = nn.Conv2d(4, 4, 3, padding=padding, groups=2, dilation=2)
@@ -266,21 +168,20 @@ class Inception(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.one = self._layer(2, 4, (1, 7), padding=(0, 3))
-        self.two = self._layer(4, 6, (7, 1), padding=(3, 0))
-        self.three = self._layer(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
+        self.wide = self._layer(2, 4, (1, 7), padding=(0, 3))
+        self.tall = self._layer(4, 6, (7, 1), padding=(3, 0))
+        self.far = self._layer(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2))
         self.down = nn.AvgPool2d((1, 3), stride=1, padding=(0, 1))
         self.fc = nn.Linear(10 * 3 * 2, 5)
 
     @staticmethod
-    def _layer(cin, cout, size, **own):
-        return nn.Sequential(
-            nn.Conv2d(cin, cout, size, bias=False, **own), nn.BatchNorm2d(cout, eps=1e-3), nn.ReLU()
-        )
+    def _layer(cin, cout, size, **window):
+        conv = nn.Conv2d(cin, cout, size, bias=False, **window)
+        return nn.Sequential(conv, nn.BatchNorm2d(cout, eps=1e-3), nn.ReLU())
 
     def forward(self, x):
-        left = F.max_pool2d(self.two(self.one(x)), (2, 3), (2, 1))
-        x = torch.cat((left, self.three(self.down(x))), 1)
+        left = F.max_pool2d(self.tall(self.wide(x)), (2, 3), (2, 1))
+        x = torch.cat((left, self.far(self.down(x))), 1)
         x = F.adaptive_avg_pool2d(x, (3, 2))
         return self.fc(torch.flatten(x, 1))
 
@@ -315,8 +216,9 @@ coder_of_classes = Coder(5)
 
 def two_signals():
     """Signals of one length, each with its channels."""
-    own = {"left": nn.Conv1d(2, 4, 3), "right": nn.Conv1d(1, 4, 3), "out": nn.Linear(4, 2)}
-    return By(lambda m, a, b: m.out((m.left(a) + m.right(b)).mean(2)), **own)
+    convs = {"left": nn.Conv1d(2, 4, 3), "right": nn.Conv1d(1, 4, 3)}
+    do = lambda m, a, b: m.out((m.left(a) + m.right(b)).mean(2))  # noqa: E731
+    return By(do, **convs, out=nn.Linear(4, 2))
 
 
 class FlatImage(nn.Module):
@@ -393,52 +295,14 @@ class Larger(nn.Module):
 
     def __init__(self, groups=1):
         super().__init__()
-        self.one = nn.ConvTranspose2d(2, 6, 3, stride=2, padding=1, output_padding=1, bias=False)
-        self.two = nn.ConvTranspose2d(6, 4, 2, groups=groups, dilation=2)
+        self.first = nn.ConvTranspose2d(2, 6, 3, stride=2, padding=1, output_padding=1, bias=False)
+        self.second = nn.ConvTranspose2d(6, 4, 2, groups=groups, dilation=2)
 
     def forward(self, x):
-        x = self.two(F.relu(self.one(x)))
+        x = self.second(F.relu(self.first(x)))
         x = F.interpolate(x, scale_factor=3.0)
         x = F.interpolate(x, size=(2 * x.shape[2], 2 * x.shape[3]), mode="nearest")
         return x.mean((2, 3))
-
-
-class TorchvisionBlock(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
-        self.self_attention = nn.MultiheadAttention(width, heads, dropout=0.0, batch_first=True)
-        self.dropout = nn.Dropout(0.1)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(2 * width, width)
-        )
-
-    def forward(self, x):
-        y = self.ln_1(x)
-        y, _ = self.self_attention(y, y, y, need_weights=False)
-        y = self.dropout(y) + x
-        return y + self.mlp(self.ln_2(y))
-
-
-class TorchvisionVit(nn.Module):
-    """vit_b_16 of torchvision, thin: its operations, in its order."""
-
-    def __init__(self, width=12, heads=3, image=8, patch=4):
-        super().__init__()
-        self.width = width
-        self.conv_proj = nn.Conv2d(3, width, patch, patch)
-        self.class_token = nn.Parameter(torch.randn(1, 1, width))
-        self.pos_embedding = nn.Parameter(torch.randn(1, (image // patch) ** 2 + 1, width))
-        self.dropout = nn.Dropout(0.1)
-        self.layers = nn.Sequential(*(TorchvisionBlock(width, heads) for _ in range(2)))
-        self.ln, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, 5)
-
-    def forward(self, x):
-        n = x.shape[0]
-        x = self.conv_proj(x).reshape(n, self.width, -1).permute(0, 2, 1)
-        x = torch.cat([self.class_token.expand(n, -1, -1), x], dim=1)
-        x = self.ln(self.layers(self.dropout(x + self.pos_embedding)))
-        return self.head(x[:, 0])
 
 
 def _of_two_towers(m, x):
@@ -457,45 +321,6 @@ towers = By(
 )
 
 
-class Recommender(nn.Module):
-    """Two towers of a user's and an item's number, joined by product or side by side: whether the
-    user takes the item."""
-
-    def __init__(self, users=50, items=70, by_product=True):
-        super().__init__()
-        self.users, self.items = nn.Embedding(users, 8), nn.Embedding(items, 6)
-        self.user = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 8))
-        self.item = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 8))
-        self.by_product = by_product
-        self.out = nn.Linear(8 if by_product else 16, 1)
-
-    def forward(self, user, item):
-        u, v = self.user(self.users(user)), self.item(self.items(item))
-        joined = u * v if self.by_product else torch.cat((u, v), dim=1)
-        return self.out(joined).squeeze(-1)
-
-
-recommender_side_by_side = Recommender(by_product=False)
-
-
-# Towers whose vectors are multiplied and summed.
-dot = By(
-    lambda m, user, item: (m.users(user) * m.items(item)).sum(dim=-1),
-    users=nn.Embedding(50, 8),
-    items=nn.Embedding(70, 8),
-)
-
-
-def history():
-    """The mean of what a user saw before, and an item."""
-    own = {"seen": nn.Embedding(70, 6), "items": nn.Embedding(70, 6), "out": nn.Linear(12, 1)}
-
-    def do(m, seen, item):
-        return m.out(torch.cat((m.seen(seen).mean(1), m.items(item).flatten(1)), 1))
-
-    return By(do, **own)
-
-
 def _of_vectors(m, left, right, age):
     y = torch.relu(m.left(left)) + torch.tanh(m.right(right))
     return m.out(torch.cat((y, age.unsqueeze(1), right[:, :1]), 1))
@@ -511,73 +336,6 @@ images = By(
 )
 
 
-class Separate(nn.Module):
-    """Attention by hand, whose queries, keys and values are of products of their own."""
-
-    def __init__(self, heads=1, causal=False, dropout=0.0):
-        super().__init__()
-        self.words = nn.Embedding(31, 6)
-        self.q, self.k, self.v = (nn.Linear(6, 8, bias=False) for _ in range(3))
-        self.out = nn.Linear(8, 31)
-        self.heads, self.causal, self.dropout = heads, causal, nn.Dropout(dropout)
-
-    def forward(self, words):
-        x = self.words(words)
-        b, t, _ = x.shape
-        q, k, v = self.q(x), self.k(x), self.v(x)
-        if self.heads > 1:
-            q, k, v = (z.view(b, t, self.heads, -1).transpose(1, 2) for z in (q, k, v))
-        scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.size(-1))
-        if self.causal:
-            later = torch.ones(t, t, dtype=torch.bool).triu(1)
-            scores = scores.masked_fill(later, float("-inf"))
-        y = self.dropout(torch.softmax(scores, dim=-1)) @ v
-        return self.out(y.transpose(1, 2).reshape(b, t, -1) if self.heads > 1 else y)
-
-
-heads_apart = Separate(2, True, 0.1)
-
-
-def _asked(m, words):
-    h, _ = m.lstm(m.words(words))
-    weights = F.softmax(torch.bmm(m.ask(h[:, -1]).unsqueeze(1), h.transpose(1, 2)), dim=2)
-    x = torch.bmm(weights, h).squeeze(1)
-    return m.out(x * torch.softmax(m.gate(x), dim=1))
-
-
-# The last place asks all of them, and softmax weighs columns.
-asking = By(
-    _asked,
-    words=nn.Embedding(31, 6),
-    lstm=nn.LSTM(6, 6, batch_first=True),
-    ask=nn.Linear(6, 6),
-    gate=nn.Linear(6, 6),
-    out=nn.Linear(6, 3),
-)
-
-
-def _halved(m, words):
-    a, b = m.up(m.words(words)).chunk(2, dim=-1)
-    x = m.down(a * torch.sigmoid(b))[:, 1:4, 1:]
-    return m.out(x.mean(1))
-
-
-# A gated linear unit, columns and channels apart, and places in the middle.
-halves = By(
-    _halved,
-    words=nn.Embedding(31, 6),
-    up=nn.Linear(6, 16),
-    down=nn.Linear(8, 6),
-    out=nn.Linear(5, 3),
-)
-# A column for each thing that has a name, as tables have them.
-columns = By(
-    lambda m, x: m.out(torch.cat([one(x[:, i]) for i, one in enumerate(m.embeddings)], 1)),
-    embeddings=nn.ModuleList(nn.Embedding(n, 4) for n in (7, 30, 12)),
-    out=nn.Linear(12, 3),
-)
-
-
 def _half_past(m, x):
     past, through = torch.split(m.stem(x), [2, 4], dim=1)
     x = torch.cat((past, torch.relu(m.conv(through))), 1)
@@ -589,10 +347,10 @@ channels = By(_half_past, stem=nn.Conv2d(3, 6, 3), conv=nn.Conv2d(4, 4, 1), fc=n
 
 
 def _joined(m, x):
-    found = [m.layers[0](x)]
+    maps = [m.layers[0](x)]
     for layer in m.layers[1:]:
-        found.append(F.relu(layer(torch.cat(found, 1))))
-    return m.fc(torch.cat(found, 1).mean((2, 3)))
+        maps.append(F.relu(layer(torch.cat(maps, 1))))
+    return m.fc(torch.cat(maps, 1).mean((2, 3)))
 
 
 # As DenseNet: each convolution reads all before it.
@@ -633,35 +391,6 @@ squeeze_conv = By(
 )
 
 
-def llama():
-    """Normalization without means and a gated layer, without attention."""
-    w1, w2, w3 = (nn.Linear(*sizes, bias=False) for sizes in ((8, 9), (9, 8), (8, 9)))
-    own = {"norm1": nn.RMSNorm(8), "norm2": nn.RMSNorm(8, eps=1e-6), "w1": w1, "w2": w2, "w3": w3}
-
-    def do(m, words):
-        x = m.norm2(m.norm1(m.embedding(words)))
-        return m.out(m.w2(F.silu(m.w1(x)) * m.w3(x)))
-
-    return By(do, embedding=nn.Embedding(31, 8), **own, out=nn.Linear(8, 31, bias=False))
-
-
-class ByHand(nn.Module):
-    """RMS normalization, and attention of queries that are scaled before their product."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.weight = nn.Embedding(31, 12), nn.Parameter(torch.rand(12))
-        self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 31)
-
-    def forward(self, words):
-        x = self.embedding(words)
-        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
-        b, t, c = x.shape
-        q, k, v = (z.view(b, t, 3, -1).transpose(1, 2) for z in self.qkv(x).split(c, 2))
-        scores = (q / math.sqrt(c // 3)) @ k.transpose(-2, -1)
-        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c))
-
-
 class Image(nn.Module):
     """Of one layer for images, then a classifier."""
 
@@ -675,25 +404,15 @@ class Image(nn.Module):
 
 def group_norm():
     norms = nn.GroupNorm(2, 4, eps=1e-3), nn.ReLU(), nn.InstanceNorm2d(4, affine=True)
-    for one in norms[::2]:
-        nn.init.normal_(one.weight)
-        nn.init.normal_(one.bias)
+    for norm in norms[::2]:
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
     return Image(nn.Sequential(*norms))
 
 
 foreign = nn.Sequential()
 foreign.add_module("größe", nn.Linear(4, 3))
 one_number = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 1), nn.Flatten(0))
-
-
-def word(place):
-    """What an LSTM makes of the word there."""
-    own = {"embedding": nn.Embedding(9, 4), "lstm": nn.LSTM(4, 5, batch_first=True)}
-    own["out"] = nn.Linear(5, 3)
-    return By(lambda m, words: m.out(m.lstm(m.embedding(words))[0][:, place]), **own)
-
-
-last_word, second_word = word(-1), word(1)
 
 
 def lazy():
