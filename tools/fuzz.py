@@ -65,12 +65,13 @@ def _run(name: str, command: Sequence[str | Path]) -> bool:
     except CommandFailed as failure:
         lines, failed = failure.lines, f"{failure}\n"
     executions = max(map(int, _EXECUTIONS.findall("\n".join(lines))), default=0)
-    said = "FAILED without an input" if failed else "nothing found"
-    found = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
-    if failed and found:
-        again = f"; again: {friendly(BUILD / name)} {friendly(found[-1])}" if name != PLOTS else ""
-        said = f"FOUND {friendly(found[-1])}{again}"
-    print(f"{failed}{name}: {executions:,} executions, {said}", flush=True)
+    verdict = "FAILED without an input" if failed else "nothing found"
+    findings = sorted((FINDINGS / name).iterdir(), key=lambda path: path.stat().st_mtime)
+    if failed and findings:
+        last = friendly(findings[-1])
+        again = f"; again: {friendly(BUILD / name)} {last}" if name != PLOTS else ""
+        verdict = f"FOUND {last}{again}"
+    print(f"{failed}{name}: {executions:,} executions, {verdict}", flush=True)
     return not failed
 
 
