@@ -86,19 +86,13 @@ class Commands:
 
     def rows(self, configuration: Configuration) -> Answer:
         """Those of a size; they do no work of bench's rows."""
-        is_own = configuration["family"] == "Command"
-        return {"rows": self._rows(configuration["size"]) if is_own else []}
+        is_command = configuration["family"] == "Command"
+        return {"rows": self._rows(configuration["size"]) if is_command else []}
 
     def _rows(self, size: str) -> list[dict[str, Any]]:
+        of_size = {"family": "Command", "size": size}
         return [
-            {
-                "configuration": {
-                    "family": "Command",
-                    "size": size,
-                    "program": side,
-                    "step_count": str(steps),
-                }
-            }
+            {"configuration": {**of_size, "program": side, "step_count": str(steps)}}
             for side in SIDES
             for steps in self._plan.steps
         ]
@@ -152,7 +146,7 @@ class Commands:
         first, second = ((side, size, steps) for side in SIDES)
         if first not in self._outputs:
             self._first_run(*first)
-        files = [self._outputs.pop(one) for one in (first, second)]
+        files = [self._outputs.pop(key) for key in (first, second)]
         try:
             self._run(
                 f"{self._plan.equal} {files[0]} {files[1]}", self._plan.limit, Path(os.devnull)
@@ -251,8 +245,8 @@ def _last_line(errors: Any) -> str:
     """The last that says anything."""
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
     lines = errors.read().decode("utf-8", "replace").splitlines()
-    said = (" ".join(line.split())[:_LONGEST] for line in reversed(lines))
-    return next(filter(None, said), "")
+    texts = (" ".join(line.split())[:_LONGEST] for line in reversed(lines))
+    return next(filter(None, texts), "")
 
 
 if __name__ == "__main__":

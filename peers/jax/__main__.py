@@ -55,9 +55,9 @@ def counterparts(
         shared["data"] = "resident"
     if ours["family"] == "Forward":
         return [shared]
-    # A step alone is not repeated.
-    own = loops if ours["family"] == "Epoch" else LOOPS[:1]
-    return [{**shared, "loop": loop} for loop in own]
+    if ours["family"] == "Minibatch":  # a step alone is not repeated
+        loops = LOOPS[:1]
+    return [{**shared, "loop": loop} for loop in loops]
 
 
 class Rows(Served):
@@ -92,8 +92,8 @@ class Rows(Served):
         """Those that do the work of a row of bench's, and the variables that each needs."""
         return {
             "rows": [
-                {"configuration": own, "environment": threads.environment(own)}
-                for own in counterparts(configuration, *self._wanted)
+                {"configuration": row, "environment": threads.environment(row)}
+                for row in counterparts(configuration, *self._wanted)
             ]
         }
 

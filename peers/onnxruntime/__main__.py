@@ -89,8 +89,8 @@ def _exported(network: torch.nn.Module, x: torch.Tensor) -> bytes:
         try:
             torch.onnx.export(network, (x,), file, dynamo=False, opset_version=_OPSET)
         except Exception as error:
-            said = str(error).strip().partition("\n")[0]
-            raise Unsupported(f"PyTorch can't export it to ONNX: {said}") from error
+            reason = str(error).strip().partition("\n")[0]
+            raise Unsupported(f"PyTorch can't export it to ONNX: {reason}") from error
     return file.getvalue()
 
 
@@ -114,8 +114,8 @@ class Rows(Served):
 
     def rows(self, configuration: Configuration) -> Answer:
         """Those that do the work of a row of bench's."""
-        own = counterparts(configuration, self._devices)
-        return {"rows": [{"configuration": one} for one in own]}
+        rows = counterparts(configuration, self._devices)
+        return {"rows": [{"configuration": row} for row in rows]}
 
     def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
         is_on_gpu = configuration["device"] == "cuda"

@@ -53,7 +53,7 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
     shared = {key: value for key, value in ours.items() if key not in _WAYS}
     if "data" in ours:
         shared["data"] = "resident"
-    return [{**shared, "program": "pytorch", **own} for own in _ways(ours, device, wanted)]
+    return [{**shared, "program": "pytorch", **way} for way in _ways(ours, device, wanted)]
 
 
 def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configuration]:

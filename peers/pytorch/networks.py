@@ -46,8 +46,8 @@ class Dropout(nn.Dropout):
 class Embedding(nn.Embedding):
     """Its table starts in +- 1 / sqrt(width) where `scaled_start`, else in +- 1."""
 
-    def __init__(self, *sizes: int, scaled_start: bool = False, **own: int) -> None:
-        super().__init__(*sizes, **own)
+    def __init__(self, scaled_start: bool = False, **sizes: int) -> None:
+        super().__init__(**sizes)
         self.scaled_start = scaled_start
 
 
@@ -136,12 +136,12 @@ def _to_image(x: torch.Tensor, height: int = 1, channels: int = 0) -> Function:
     return Function(of)
 
 
-def _slice(x: torch.Tensor, to: int, over_time: bool = False, **own: int) -> Function:
+def _slice(x: torch.Tensor, to: int, over_time: bool = False, **others: int) -> Function:
     """Channels of an image, places of tokens [time, batch] or, `over_time`, of a sequence; else of
     the last dimension."""
-    part = slice(own.pop("from", 0), to)
-    if own:
-        raise TypeError(f"a slice has no {', '.join(own)}")
+    part = slice(others.pop("from", 0), to)
+    if others:
+        raise TypeError(f"a slice has no {', '.join(others)}")
     if over_time or not x.is_floating_point():
         return Function(lambda x: x[part])
     return Function(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
@@ -281,7 +281,7 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     values, name = {"input": (x, graph.placeholder("x"), reads_tokens)}, "input"
     places: dict[str, str] = {}  # of modules, by the names of their layers
     for layer in _stacked(described["layers"]):
-        read = [values[one] for one in layer.get("inputs", [name])]
+        read = [values[value] for value in layer.get("inputs", [name])]
         name = layer["name"]
         if "tied" in layer:
             ((x, node, time_first),) = read
@@ -310,8 +310,8 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     graph.output(node)
     # fx writes straight code, which torch.compile can break at an LSTM.
     is_chain = not any(
-        one.keys() & {"inputs", "tied", "shared"} or one["type"] in RECURRENT
-        for one in described["layers"]
+        layer.keys() & {"inputs", "tied", "shared"} or layer["type"] in RECURRENT
+        for layer in described["layers"]
     )
     return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
@@ -341,14 +341,14 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
         raise Unsupported(
             f"{where}: peers/pytorch/networks.py has no layer of this type, only {types}"
         )
-    own = {key: value for key, value in layer.items() if key not in OF_ALL}
+    arguments = {key: value for key, value in layer.items() if key not in OF_ALL}
     if layer["type"] == "dropout":
         shape = list(read[0].shape)
         shape[batch_axis] = -1
-        own["shape"] = tuple(shape)
+        arguments["shape"] = tuple(shape)
     try:
         with torch.device("meta"):
-            return _MODULES[layer["type"]](*read, **own)
+            return _MODULES[layer["type"]](*read, **arguments)
     except TypeError as error:
         raise Unsupported(f"{where}: {error}") from error
 

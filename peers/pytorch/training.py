@@ -97,10 +97,7 @@ class Training:
                 (y.flatten() if classifies else y.contiguous()).to(self.device),
             )
             for x, y in (
-                (
-                    x[:, share] if by_time else x[share],
-                    y[:, share] if places else y[share],
-                )
+                (x[:, share] if by_time else x[share], y[:, share] if places else y[share])
                 for x, y in pairs
             )
         ]
@@ -199,8 +196,8 @@ class Training:
 class References(verification.References):
     """Made with so many threads, as trainings of `kind`."""
 
-    def __init__(self, threads: int, kind: type[Training] = Training, **own: str) -> None:
-        plain = {"device": "cpu", "execution": "eager", "precision": "f32", **own}
+    def __init__(self, threads: int, kind: type[Training] = Training, **changes: str) -> None:
+        plain = {"device": "cpu", "execution": "eager", "precision": "f32", **changes}
         super().__init__("PyTorch in float64", lambda task: kind(task, plain, torch.float64))
         self._threads = threads
 
@@ -263,10 +260,10 @@ class Graphs:
         self._of: dict[int, tuple[torch.cuda.CUDAGraph, list[Any], torch.Tensor]] = {}
         for batch in batches:
             read = tree_leaves(batch)
-            shapes = tuple(one.shape for one in read)
+            shapes = tuple(tensor.shape for tensor in read)
             if shapes not in made:
-                own = tree_map(torch.clone, batch)
-                made[shapes] = (*self._graph(step, optimizer, *own), tree_leaves(own))
+                fixed = tree_map(torch.clone, batch)  # where the graph reads
+                made[shapes] = (*self._graph(step, optimizer, *fixed), tree_leaves(fixed))
             graph, loss, places = made[shapes]
             self._of[id(batch[0])] = graph, list(zip(places, read, strict=True)), loss
 
