@@ -137,11 +137,11 @@ def running(
 def until(holds: Callable[[], T], process: subprocess.Popen[str] | None = None) -> T:
     """Wait for it, while `process` runs; what it was."""
     deadline = time.monotonic() + LIMIT_SECONDS
-    while not (found := holds()):
+    while not (held := holds()):
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    return found
+    return held
 
 
 def children_of(process: int) -> list[int]:
@@ -179,11 +179,11 @@ def strict(path_or_text: Path | str) -> Document:
 def samples(document: Document) -> list[Document]:
     """Each repetition with the facts of its row and what was measured once; of a row without any
     the facts alone."""
-    found = []
+    whole = []
     for row in document["rows"]:
-        own = repetitions(document, row["name"])
-        found += [{"warnings": [], **row, **own[0], **entry} for entry in own] or [row]
-    return found
+        entries = repetitions(document, row["name"])
+        whole += [{"warnings": [], **row, **entries[0], **entry} for entry in entries] or [row]
+    return whole
 
 
 def repetitions(document: Document, name: str) -> list[Document]:

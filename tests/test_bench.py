@@ -7,18 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import (
-    DISC,
-    MLP,
-    SHORT,
-    bench,
-    epoch_name,
-    listed,
-    measure,
-    run,
-    samples,
-    strict,
-)
+from bench_runs import DISC, MLP, SHORT, bench, epoch_name, listed, measure, run, samples, strict
 
 from plots import __version__
 from plots.core.network import ODD
@@ -74,20 +63,21 @@ def test_widths_and_batches_are_those_of_the_data(tmp_path, three):
 
 
 def workload(folder: Path, *arguments: str) -> str:
-    (one,) = {row["workload"] for row in measure(folder, *MLP, "--batch=3", *arguments)["rows"]}
-    return one
+    rows = measure(folder, *MLP, "--batch=3", *arguments)["rows"]
+    (fingerprint,) = {row["workload"] for row in rows}
+    return fingerprint
 
 
 @pytest.mark.slow
 def test_flags_and_data_change_the_fingerprint(tmp_path, three):
     """fingerprint_test.cpp asks what else does."""
     variants = ((), ("--lr=0.2",), ("--optimizer=adamw",), ("--rows=3",), (f"--data={three}",))
-    found = [workload(tmp_path, *variant) for variant in variants]
-    assert len({*found}) == len(variants)
+    fingerprints = [workload(tmp_path, *variant) for variant in variants]
+    assert len({*fingerprints}) == len(variants)
     # Data is known by its rows, not by its file.
     again = tmp_path / "again.csv"
     again.write_text("1.0,2,0\n3,4,1\n5,6,1\n", "utf-8")
-    assert workload(tmp_path, f"--data={again}") == found[-1]
+    assert workload(tmp_path, f"--data={again}") == fingerprints[-1]
 
 
 # --- rows that can't be measured, or only with a remark
@@ -181,7 +171,7 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path):
         ["--mlp=1099511627776,2"],
         ["--mlp=1000000000,1000000000,2"],
         ["--mlp=2,2", "--rows=1099511627776", "--batch=1099511627776"],
-        (["--mlp=2,2", "--rows=1099511627776"]),
+        ["--mlp=2,2", "--rows=1099511627776"],
     ],
 )
 def test_a_model_beyond_any_memory_is_skipped(arguments):

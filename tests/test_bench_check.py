@@ -162,12 +162,12 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     variables = {"EMULATED_FAULTS": str(faults), "ASAN_OPTIONS": signals}
     few = "--benchmark_filter=^(cuda ((launch|fma|triad|graph) probe|A.* f32 eager)|cpu copy)"
     document, printed = checked(tmp_path, "--budget=48s", few, program=EMULATED, **variables)
-    found = {check["name"]: check for check in document["checks"]}
+    checks = {check["name"]: check for check in document["checks"]}
     for name, (_, verdict, reason) in FAULTS.items():
-        assert found[name]["verdict"] == verdict
-        assert reason in found[name]["reason"]
+        assert checks[name]["verdict"] == verdict
+        assert reason in checks[name]["reason"]
         assert name.split()[1] in printed.rpartition("\nFailed:\n")[2]
-    others = [check for name, check in found.items() if name not in FAULTS]
+    others = [check for name, check in checks.items() if name not in FAULTS]
     assert {check["verdict"] for check in others} <= {"ok", "refused", "hung", "not reached"}
 
 

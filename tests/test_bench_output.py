@@ -128,8 +128,8 @@ def meanwhile(
     and what it says."""
     with running(path, *LONG, prepare=prepare) as process:
         change()
-        _, said = process.communicate(timeout=LIMIT_SECONDS)
-    return process.returncode, said
+        _, messages = process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode, messages
 
 
 def obey_permissions() -> None:
@@ -158,14 +158,15 @@ def put_a_file_in_place(folder: Path) -> None:
 def test_what_happens_to_the_place_of_a_file_costs_no_finished_row(tmp_path, change, why):
     path = tmp_path / "results" / "result.json"
     path.parent.mkdir()
-    code, said = meanwhile(path, lambda: change(path), prepare=obey_permissions)
+    code, messages = meanwhile(path, lambda: change(path), prepare=obey_permissions)
     if path.parent.is_dir():
         path.parent.chmod(0o755)
     kept = path if path.exists() else tmp_path / "moved" / path.name
     validate(kept)
-    assert code == bool(why), said
+    assert code == bool(why), messages
     if why:
-        assert said.startswith(f"bench: {path} can't be written: {why}") and said.count("\n") == 1
+        assert messages.startswith(f"bench: {path} can't be written: {why}")
+        assert messages.count("\n") == 1
         assert 0 < len(strict(kept)["rows"]) < 30
     else:
         assert len(strict(path)["rows"]) == 30
@@ -297,8 +298,8 @@ def test_finished_rows_survive(tmp_path, sent, code, existing):
     flags = (*LONG[:-1], batches)
     with running(path, *flags, partial=existing) as process:
         process.send_signal(sent)
-        _, said = process.communicate(timeout=LIMIT_SECONDS)
-    assert process.returncode == code, said
+        _, messages = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == code, messages
     document = strict(rows)
     validate(rows)
     assert document["context"]["crossover"]["complete"] is False
@@ -307,7 +308,7 @@ def test_finished_rows_survive(tmp_path, sent, code, existing):
     if sent == signal.SIGKILL:
         left.discard(rows.name + ".tmp")
     else:
-        assert str(rows) in said
+        assert str(rows) in messages
     assert left == {path.name, rows.name}
     if existing:
         assert path.read_bytes() == OLD

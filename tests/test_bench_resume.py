@@ -37,8 +37,8 @@ def written(document: Document) -> dict[str, list[Document]]:
     assert len(rows) == len(document["rows"]), "a row is there twice"
     for entry in document["benchmarks"]:
         rows[entry["name"]].append(entry)
-    for row, *own in rows.values():
-        assert "outcome" in row or len(own) == row["repetitions"]
+    for row, *entries in rows.values():
+        assert "outcome" in row or len(entries) == row["repetitions"]
     return rows
 
 
@@ -50,9 +50,9 @@ def assert_goes_on(before: list[Document], after: list[Document]) -> None:
 
 
 def parts(document: Document) -> list[Document]:
-    found = document["context"]["crossover"]["parts"]
-    assert sum(part["rows"] for part in found) == len(document["rows"])
-    return found
+    every = document["context"]["crossover"]["parts"]
+    assert sum(part["rows"] for part in every) == len(document["rows"])
+    return every
 
 
 def is_complete(document: Document) -> bool:
@@ -111,8 +111,8 @@ def partial(half: Path) -> Path:
 
 def test_the_rest_is_measured_into_the_same_file(half):
     before = strict(half)
-    after, said = resumed(half)
-    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in said
+    after, messages = resumed(half)
+    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in messages
     assert is_complete(after)
     assert [row["configuration"]["batch"] for row in after["rows"]] == [str(b) for b in BATCHES]
     kept = written(before)
@@ -172,9 +172,9 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half):
             }
 
     before = strict(edited(half, spoil))
-    after, said = resumed(half, code=1)  # for the one that stays skipped
-    assert "8 rows are kept, 22 are to be measured" in said
-    assert "1 of 30 rows were not measured" in said
+    after, messages = resumed(half, code=1)  # for the one that stays skipped
+    assert "8 rows are kept, 22 are to be measured" in messages
+    assert "1 of 30 rows were not measured" in messages
     assert [row["name"] for row in after["rows"] if "outcome" in row] == [before["rows"][1]["name"]]
     assert len(after["rows"]) == len(BATCHES)
     assert [part["rows"] for part in parts(after)] == [8, 22]
@@ -226,18 +226,13 @@ def rows_of(first: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "write", "said"),
+    ("name", "flags", "write", "what"),
     [
-        ("net.json", ("--network={}",), network_of, "another network 'net'"),
-        (
-            "heart.csv",
-            ("--model=heart", "--data={}"),
-            rows_of,
-            "configuration.data_fingerprint",
-        ),
+        ("net.json", ["--network={}"], network_of, "another network 'net'"),
+        ("x.csv", ["--model=heart", "--data={}"], rows_of, "configuration.data_fingerprint"),
     ],
 )
-def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, said):
+def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, what):
     given, path = tmp_path / name, tmp_path / "result.json"
     given.write_text(write(16), "utf-8")
     words = [flag.format(given) for flag in flags]
@@ -247,7 +242,7 @@ def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, sa
     assert bench(*words, "--resume").returncode == 0
     before = edited(path, interrupt).read_bytes()
     given.write_text(write(32), "utf-8")
-    assert_refused(bench(*words, "--resume"), str(path), said)
+    assert_refused(bench(*words, "--resume"), str(path), what)
     assert path.read_bytes() == before
 
 
