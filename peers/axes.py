@@ -19,19 +19,12 @@ TORCH_DEVICES = ("cuda", "mps", "xpu")
 
 
 def _axis(key: str, description: str, values: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "key": key,
-        "description": description,
-        "values": list(values),
-        "unsaid": values[0],
-    }
+    return {"key": key, "description": description, "values": list(values), "unsaid": values[0]}
 
 
 LAYOUT = _axis("layout", "memory format of PyTorch's images", LAYOUTS)
 COMPILER = _axis(
-    "compiler",
-    "what compiles the network: for torch.compile inductor, for jax.jit xla",
-    COMPILERS,
+    "compiler", "what compiles the network: for torch.compile inductor, for jax.jit xla", COMPILERS
 )
 LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
 PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)

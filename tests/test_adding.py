@@ -108,8 +108,7 @@ def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("path", "line", "source", "why"),
-    [pytest.param(*case[1:], id=case[0]) for case in forgotten()],
+    ("path", "line", "source", "why"), [pytest.param(*case[1:], id=case[0]) for case in forgotten()]
 )
 def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, why):
     file = added / path

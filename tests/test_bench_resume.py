@@ -270,10 +270,7 @@ def test_a_file_that_is_complete_or_not_there_is_refused(whole, tmp_path):
 def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
     """Its exit code; 0 where it was done before."""
     with subprocess.Popen(
-        [BENCH, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment(),
+        [BENCH, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
     ) as process:
         try:
             process.wait(seconds)

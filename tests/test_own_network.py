@@ -148,8 +148,7 @@ def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
 
 
 @pytest.mark.parametrize(
-    "flag",
-    ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"],
+    "flag", ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"]
 )
 def test_what_only_modules_have_is_not_imported(flag, tmp_path, python):
     got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)

@@ -34,9 +34,7 @@ _WAYS = ("execution", "data", "products", "cudnn")
 
 
 def counterparts(
-    ours: Configuration,
-    devices: tuple[str, ...] = DEVICES,
-    loops: tuple[str, ...] = LOOPS,
+    ours: Configuration, devices: tuple[str, ...] = DEVICES, loops: tuple[str, ...] = LOOPS
 ) -> list[Configuration]:
     """The rows of JAX that do the work of a row of bench's; none where it has no such thing: other
     families and precisions, summed or kept gradients, losses waited for step by step, batches that

@@ -18,11 +18,7 @@ from peers.pytorch.networks import Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-_LOSSES = {
-    "cross_entropy": cross_entropy,
-    "mse": mse_loss,
-    "bce": binary_cross_entropy_with_logits,
-}
+_LOSSES = {"cross_entropy": cross_entropy, "mse": mse_loss, "bce": binary_cross_entropy_with_logits}
 
 
 class Training:

@@ -85,8 +85,7 @@ def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "loop"),
-    [(DISC.optimizer, "unrolled"), (Optimizer("adamw", 1e-3, 0.1), "scan")],
+    ("optimizer", "loop"), [(DISC.optimizer, "unrolled"), (Optimizer("adamw", 1e-3, 0.1), "scan")]
 )
 def test_copies_are_what_each_is_alone(optimizer, loop):
     configuration = {**CPU, "loop": loop}
@@ -248,10 +247,7 @@ def test_a_network_in_use_is_verified_and_timed_pass_by_pass():
     rows = Rows()
     configuration = {**CPU, "family": "Forward", "execution": "auto", "cpu_threads": THREADS}
     (row,) = (told["configuration"] for told in rows.rows(configuration)["rows"])
-    assert row == {
-        **configuration,
-        **{"program": "jax", "execution": "eager", "compiler": "xla"},
-    }
+    assert row == {**configuration, **{"program": "jax", "execution": "eager", "compiler": "xla"}}
     prepared = rows.made(row, of_images())
 
     def spoil(work):
