@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from peers.axes import LAYOUTS, PAGES, values_among
+from peers.axes import DEVICES, LAYOUTS, PAGES, values_among
 from peers.protocol import Answer, Configuration, serve
-from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
+from peers.pytorch.counterparts import AXES, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
 from peers.pytorch.rows import prepare
 from peers.pytorch.training import References, settle

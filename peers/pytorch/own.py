@@ -21,10 +21,10 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"python -m peers.pytorch.own: this Python ({sys.executable}) has no {missing.name}")
 
-from peers.axes import TORCH_DEVICE
+from peers.axes import DEVICES, TORCH_DEVICE, TORCH_DEVICES
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.__main__ import Rows
-from peers.pytorch.counterparts import AXES, DEVICES, MODES, TRAINING
+from peers.pytorch.counterparts import AXES, MODES, TRAINING
 from peers.pytorch.own_module import LOSSES, Module
 from peers.pytorch.own_training import OwnTraining, told_of, training_of
 from peers.pytorch.training import References
@@ -282,7 +282,7 @@ def _server() -> argparse.ArgumentParser:
     add("--family", type=_listed(_one_of(*TRAINING)))
     add("--mode", type=_listed(_one_of(*MODES)), default=list(MODES))
     add("--devices", type=_listed(_one_of(*DEVICES)), default=list(DEVICES))
-    add("--torch-device", type=_one_of("cuda", "mps", "xpu"), default="cuda")
+    add("--torch-device", type=_one_of(*TORCH_DEVICES), default="cuda")
     add("--optimizer", type=_one_of(*_RATES), default="sgd")
     add("--lr", type=float)
     add("--weight-decay", type=float)
