@@ -84,8 +84,10 @@ def _in_f64(value: Any) -> Any:
     return value.double() if is_single else value
 
 
-_DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d")
-_DROPOUTS += ("alpha_dropout", "feature_alpha_dropout")
+_DROPOUTS = (
+    *("dropout", "dropout1d", "dropout2d", "dropout3d"),
+    *("alpha_dropout", "feature_alpha_dropout"),
+)
 
 
 @contextmanager
