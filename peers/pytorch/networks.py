@@ -191,7 +191,7 @@ def _softmax(x: torch.Tensor, num_heads: int = 1, causal: bool = False) -> Funct
 
 # From what a layer reads and its own parameters, which are called as PyTorch's are.
 _MODULES: dict[str, Callable[..., nn.Module]] = {
-    "linear": lambda x, **own: nn.Linear(x.shape[-1], **own),
+    "linear": lambda x, **options: nn.Linear(x.shape[-1], **options),
     "relu": lambda x: nn.ReLU(),
     "sigmoid": lambda x: nn.Sigmoid(),
     "identity": lambda x: nn.Identity(),
@@ -202,28 +202,28 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "relu6": lambda x: nn.ReLU6(),
     "hardswish": lambda x: nn.Hardswish(),
     "hardsigmoid": lambda x: nn.Hardsigmoid(),
-    "leaky_relu": lambda x, **own: nn.LeakyReLU(**own),
-    "elu": lambda x, **own: nn.ELU(**own),
+    "leaky_relu": lambda x, **options: nn.LeakyReLU(**options),
+    "elu": lambda x, **options: nn.ELU(**options),
     "softplus": lambda x: nn.Softplus(),
     **{
         name: lambda x, name=name: Function(getattr(torch, name))
         for name in ("sin", "exp", "abs", "sqrt", "reciprocal")
     },
     "as_strided": _as_strided,
-    "hardtanh": lambda x, **own: nn.Hardtanh(**own),
+    "hardtanh": lambda x, **options: nn.Hardtanh(**options),
     "affine": lambda x, scale=1.0, shift=0.0: Function(lambda x: scale * x + shift),
     "pad": _pad,
-    "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
-    "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
-    "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),
+    "conv2d": lambda x, **options: nn.Conv2d(x.shape[1], **options),
+    "conv_transpose2d": lambda x, **options: nn.ConvTranspose2d(x.shape[1], **options),
+    "group_norm": lambda x, **options: nn.GroupNorm(num_channels=x.shape[1], **options),
     "upsample": lambda x, scale_factor: nn.Upsample(
         scale_factor=tuple(scale_factor) if isinstance(scale_factor, list) else scale_factor
     ),
-    "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
-    "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
+    "max_pool2d": lambda x, **options: nn.MaxPool2d(**options),
+    "avg_pool2d": lambda x, **options: nn.AvgPool2d(**options),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-    "batch_norm": lambda x, **own: (nn.BatchNorm1d if x.ndim == 2 else nn.BatchNorm2d)(
-        x.shape[1], **own
+    "batch_norm": lambda x, **options: (nn.BatchNorm1d if x.ndim == 2 else nn.BatchNorm2d)(
+        x.shape[1], **options
     ),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Function(add),
@@ -242,13 +242,13 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "matmul": _matmul,
     "softmax": _softmax,
     "flatten": lambda x: nn.Flatten(),
-    "embedding": lambda x, **own: Embedding(**own),
+    "embedding": lambda x, **options: Embedding(**options),
     "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),
-    "layer_norm": lambda x, **own: nn.LayerNorm(x.shape[-1], **own),
-    "rms_norm": lambda x, **own: nn.RMSNorm(x.shape[-1], **own),
+    "layer_norm": lambda x, **options: nn.LayerNorm(x.shape[-1], **options),
+    "rms_norm": lambda x, **options: nn.RMSNorm(x.shape[-1], **options),
     "attention": _attention,
-    "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
-    "gru": lambda x, **own: nn.GRU(x.shape[-1], **own),
+    "lstm": lambda x, **options: nn.LSTM(x.shape[-1], **options),
+    "gru": lambda x, **options: nn.GRU(x.shape[-1], **options),
 }
 RECURRENT = ("lstm", "gru")
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
