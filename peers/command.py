@@ -160,8 +160,8 @@ class Commands:
 
 
 def guard() -> Callable[[int], None]:
-    """Starts a process that ends the group of processes it was told of last, should this one end
-    first: a command must not run on when bench is stopped. Returns what tells it."""
+    """Starts a process that outlives this one, and then ends the group of processes that it was
+    told of last: no command runs on when bench is stopped. Returns the function that tells it."""
     heard, told = os.pipe()
     if os.fork() == 0:
         os.setsid()
@@ -190,8 +190,8 @@ def _kill(group: int) -> None:
 
 
 def new_process(tell: Callable[[int], None] = lambda _: None) -> Run:
-    """Runs commands by the shell, each in a group of its own; `tell` hears which group runs, and 0
-    behind it."""
+    """Runs commands by the shell, each in its own group; `tell` hears which group runs, and 0 when
+    none does."""
 
     def run(command: str, limit: float, output: Path) -> tuple[float, float]:
         done, late = threading.Event(), threading.Event()
@@ -242,7 +242,7 @@ def _short(command: str) -> str:
 
 
 def _last_line(errors: Any) -> str:
-    """The last that says anything."""
+    """The last line that is not empty, shortened."""
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
     lines = errors.read().decode("utf-8", "replace").splitlines()
     texts = (" ".join(line.split())[:_LONGEST] for line in reversed(lines))

@@ -61,7 +61,7 @@ class Training(Protocol):
         """From now on each parameter starts off by up to so much of itself, at random."""
 
     def parameters(self) -> list[np.ndarray]:
-        """As they are now, in float64; those of one copy behind those of the one before."""
+        """Their values now, in float64, copy by copy."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,9 @@ class References:
         return self._made[task]
 
     def within_roundings(self, task: Task, usual: Tolerance) -> tuple[Trajectory, Tolerance]:
-        """What a training in f32 may differ by where rounding decides much of it, and the
-        trajectory without the steps of which rounding decides too much: as
-        tolerance_of_roundings() of include/crossover/verify.h."""
+        """The tolerance of a training in f32 of which rounding decides much, and the trajectory
+        before the step from which rounding decides too much: as tolerance_of_roundings() of
+        include/crossover/verify.h."""
         if (task, usual) not in self._determined:
             self._determined.clear()
             self._determined[task, usual] = self._within_roundings(task, usual, self.of(task))
@@ -226,7 +226,7 @@ def of_batch(task: Task, batch: int) -> Task:
 
 
 def _losses(training: _InTurn, steps: int) -> list[float]:
-    """Of two steps; of as many more of the iteration as take little time."""
+    """The losses of two steps, and of as many more of the iteration as take little time."""
     start = time.perf_counter()
     losses = training.run_steps(_FEWEST_STEPS)
     each = (time.perf_counter() - start) / _FEWEST_STEPS
@@ -292,7 +292,7 @@ def _errors(
     tolerance: Tolerance,
     task: Task,
 ) -> tuple[float, float]:
-    """The largest of a loss, and of the parameters."""
+    """The largest error of a loss, and of the parameters; Mismatch beyond the tolerance."""
     error = _worst_loss(losses, trajectory.losses, tolerance.loss, task.copies)
     differences = _distances(parameters, trajectory.parameters, task)
     norms = _norms(trajectory.parameters, task)
@@ -321,7 +321,8 @@ def _distances(here: list[np.ndarray], there: list[np.ndarray], task: Task) -> l
 
 
 def _norms(values: list[np.ndarray], task: Task) -> list[float]:
-    """Euclidean, of each tensor, or of the vector of all of a copy that are compared together."""
+    """Euclidean norms: of each tensor or, where those of a copy are compared together, of each
+    copy."""
     norms = [math.sqrt(float((tensor**2).sum())) for tensor in values]
     if not is_compared_together(task):
         return norms
@@ -330,7 +331,7 @@ def _norms(values: list[np.ndarray], task: Task) -> list[float]:
 
 
 def _worst_loss(got: list[float], expected: list[float], tolerance: float, copies: int) -> float:
-    """Of the first ones, as many as are expected."""
+    """The largest error of as many losses as are expected; Mismatch beyond the tolerance."""
     worst = 0.0
     for place, (here, there) in enumerate(zip(got[: len(expected)], expected, strict=True)):
         error = _relative_loss(here, there)

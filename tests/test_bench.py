@@ -18,8 +18,7 @@ def test_information():
     assert strict(bench("--machine").stdout)["id"]
     assert {name for name in bench("--models").stdout.split() if name.startswith("mlp-")} == ODD
     assert bench("--commit").stdout.strip()
-    done = bench("--help")
-    assert done.returncode == 0
+    done = bench("--help", code=0)
     assert "\n  --model" in done.stdout and "--benchmark_filter" in done.stdout
 
 
@@ -178,8 +177,7 @@ def test_a_model_beyond_any_memory_is_skipped(arguments):
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
-    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded)
-    assert done.returncode == 1
+    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded, code=1)
     assert "not enough memory" in done.stderr
     assert "1 of 1 rows were not measured" in done.stderr
 
@@ -187,8 +185,8 @@ def test_a_model_beyond_any_memory_is_skipped(arguments):
 @pytest.mark.slow
 def test_diverging_training_fails_and_the_others_run(tmp_path):
     # Beyond single precision, too.
-    beyond = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:])
-    assert beyond.returncode == 1 and "diverges" in beyond.stderr
+    beyond = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:], code=1)
+    assert "diverges" in beyond.stderr
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
     document, done = run(tmp_path, "--model=disc-2", *MLP, "--lr=1e20", code=1)
     assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
@@ -201,7 +199,6 @@ def test_diverging_training_fails_and_the_others_run(tmp_path):
 def test_an_order_of_steps_needs_sixteen_bytes_a_step():
     # A million steps in three arrangements are 48 MB, in every preset alike.
     asked = ("--cost", "--model=disc-2", "--rows=1000000", "--batch=1")
-    assert bench(*asked, "--memory-limit=49000000").returncode == 0
-    refused = bench(*asked, "--memory-limit=47000000")
-    assert refused.returncode == 2
+    bench(*asked, "--memory-limit=49000000", code=0)
+    refused = bench(*asked, "--memory-limit=47000000", code=2)
     assert "not enough memory" in refused.stderr

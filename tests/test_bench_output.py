@@ -40,7 +40,7 @@ from bench_runs import (
 def test_the_folder_is_made_and_a_link_goes_to_its_target(tmp_path):
     target, link = tmp_path / "new" / "ünï code" / "target.json", tmp_path / "link.json"
     for path in (target, link):
-        assert bench(*DISC, f"--out={path}").returncode == 0
+        bench(*DISC, f"--out={path}", code=0)
         validate(target)
         assert strict(target)["context"]["crossover"]["complete"] is True
         assert list(target.parent.iterdir()) == [target]
@@ -74,9 +74,9 @@ def test_unwritable_output_is_found_first(tmp_path, name, words):
 def test_output_may_be_named_as_google_benchmark_names_it(tmp_path):
     """In the environment, too; the format stays ours."""
     path, other = tmp_path / "result.json", tmp_path / "other.json"
-    assert bench(*DISC, variables={"BENCHMARK_OUT": str(path)}).returncode == 0
+    bench(*DISC, variables={"BENCHMARK_OUT": str(path)}, code=0)
     validate(path)
-    assert bench(*DISC, f"--benchmark_out={other}").returncode == 0
+    bench(*DISC, f"--benchmark_out={other}", code=0)
     validate(other)
     assert_refused(bench(*DISC, variables={"BENCHMARK_FILTER": "zzz"}), "zzz")
 
@@ -85,8 +85,7 @@ def test_output_may_be_named_as_google_benchmark_names_it(tmp_path):
 def test_failed_run_leaves_an_older_file(tmp_path):
     path, partial = tmp_path / "result.json", tmp_path / "result.json.partial"
     path.write_bytes(OLD)
-    done = bench(*DISC, "--memory-limit=1", f"--out={path}")
-    assert done.returncode == 1
+    done = bench(*DISC, "--memory-limit=1", f"--out={path}", code=1)
     assert str(partial) in done.stderr
     assert path.read_bytes() == OLD
     validate(partial)
@@ -105,8 +104,7 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path, repetitions):
     path = tmp_path / "result.json"
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
     arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
-    done = bench(*arguments, f"--out={path}", prepare=small_disk)
-    assert done.returncode == 1
+    done = bench(*arguments, f"--out={path}", prepare=small_disk, code=1)
     assert done.stderr.startswith(f"bench: {path} can't be written")
     assert list(tmp_path.iterdir()) == [path]
     # Of 40 repetitions not even one row fits.
@@ -196,8 +194,7 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
 
     # disc-12 takes some 550 MB: 11 million parameters, in float64, too; the others less than 100.
     models = "--model=disc-2,disc-12,disc-3"
-    done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded)
-    assert done.returncode == 1, done.stderr
+    done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded, code=1)
     first, *rest = strict(path)["rows"]
     outcomes = {row["configuration"]["model"]: row.get("outcome") for row in (first, *rest)}
     assert outcomes == {"disc-2": None, "disc-12": "skipped", "disc-3": None}
@@ -207,8 +204,7 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
 
 def test_closed_standard_output_loses_nothing(tmp_path):
     measured = tmp_path / "result.json"
-    done = bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1))
-    assert done.returncode == 0
+    bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1), code=0)
     validate(measured)
 
 

@@ -214,13 +214,13 @@ def test_srun_may_start_bench(tmp_path):
 
 def test_what_is_missing_is_said_in_a_sentence():
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
-    alone = bench(*flags, "--in-process", variables=ROOT_MAY)
-    assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
-    nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"})
-    assert nowhere.returncode == 2 and "no mpirun in the PATH" in nowhere.stderr
+    alone = bench(*flags, "--in-process", variables=ROOT_MAY, code=2)
+    assert "a process alone has one rank" in alone.stderr
+    nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"}, code=2)
+    assert "no mpirun in the PATH" in nowhere.stderr
     if os.geteuid() == 0:
-        refused = bench(*flags, variables={**SPIN, **dict.fromkeys(ROOT_MAY, "")})
-        assert refused.returncode == 2 and "refuses to run as root" in refused.stderr
+        refused = bench(*flags, variables={**SPIN, **dict.fromkeys(ROOT_MAY, "")}, code=2)
+        assert "refuses to run as root" in refused.stderr
 
 
 # --- on GPUs: emulated ones, and a made-up NCCL

@@ -73,14 +73,13 @@ def interrupt(document: Document) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "result.json"
-    assert bench(*MANY, f"--out={path}").returncode == 0
+    bench(*MANY, f"--out={path}", code=0)
     return path
 
 
 def resumed(path: Path, *flags: str, code: int = 0) -> tuple[Document, str]:
     """The run in `path`, once it went on, and what was said."""
-    done = bench(*(flags or MANY), "--resume", f"--out={path}")
-    assert done.returncode == code, done.stderr
+    done = bench(*(flags or MANY), "--resume", f"--out={path}", code=code)
     validate(path)
     return strict(path), done.stderr
 
@@ -135,7 +134,7 @@ def test_rows_beside_an_older_file_are_not_lost_but_go_on_there(half, partial):
     assert is_complete(resumed(half)[0])
     assert not partial.exists()
     partial.write_text("no result file", encoding="utf-8")
-    assert bench(*MANY, f"--out={half}").returncode == 0
+    bench(*MANY, f"--out={half}", code=0)
     assert is_complete(strict(half)) and not partial.exists()
 
 
@@ -237,9 +236,9 @@ def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, wh
     given.write_text(write(16), "utf-8")
     words = [flag.format(given) for flag in flags]
     words += [*MANY[1:-1], "--batch=10,20", f"--out={path}"]
-    assert bench(*words).returncode == 0
+    bench(*words, code=0)
     edited(path, interrupt)
-    assert bench(*words, "--resume").returncode == 0
+    bench(*words, "--resume", code=0)
     before = edited(path, interrupt).read_bytes()
     given.write_text(write(32), "utf-8")
     assert_refused(bench(*words, "--resume"), str(path), what)
@@ -289,7 +288,7 @@ def test_no_finished_row_is_lost_or_measured_twice(tmp_path):
     path = tmp_path / "result.json"
     randomness = random.Random(20261122)
     started = time.monotonic()
-    assert bench(*MANY, f"--out={path}").returncode == 0
+    bench(*MANY, f"--out={path}", code=0)
     longest = time.monotonic() - started
     path.unlink()
     finished: dict[str, list[Document]] = {}

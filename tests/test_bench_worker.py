@@ -42,8 +42,7 @@ def prepare(name: str, **configuration: str) -> dict[str, object]:
 
 def answers(*requests: dict[str, object], flags: Sequence[str], **variables: str) -> list[Document]:
     given = "".join(json.dumps(request) + "\n" for request in requests)
-    done = bench("--worker", "--cuda=off", *flags, given=given, variables=variables)
-    assert done.returncode == 0, done.stderr
+    done = bench("--worker", "--cuda=off", *flags, given=given, variables=variables, code=0)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -138,8 +137,7 @@ def test_long_work_says_that_it_goes_on():
 
 @pytest.mark.parametrize("request_", ['{"do": "sing"}', "no JSON", '{"row": "x"}'])
 def test_a_request_that_is_none_ends_the_worker(request_):
-    done = bench("--worker", "--cuda=off", given=request_ + "\n")
-    assert done.returncode == 1
+    done = bench("--worker", "--cuda=off", given=request_ + "\n", code=1)
     assert done.stderr.startswith("bench: ")
 
 

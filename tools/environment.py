@@ -157,8 +157,8 @@ _HARMLESS = {"PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHO
 
 
 def variables(own_paths: bool = False) -> dict[str, str]:
-    """What a Python process of ours gets: it finds this checkout's packages first, and no others
-    but its environment's. `own_paths`: behind them what the user's PYTHONPATH names, too."""
+    """The variables of a Python process of ours: it finds this checkout's packages first, then
+    those of its environment. `own_paths`: and what the user's PYTHONPATH names."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") or k in _HARMLESS}
     return {**kept, "PYTHONPATH": module_path(own_paths)}
 

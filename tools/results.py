@@ -32,8 +32,8 @@ def machine_of(bench: Path) -> str:
 
 
 def has_new_gpu(bench: Path, out: Path) -> bool:
-    """Whether there is a GPU of which there is no complete result, neither beside `out`; no where
-    unknown."""
+    """Whether this machine has a GPU without a complete result, also beside `out`; False where that
+    is unknown."""
     try:
         machine = json.loads(_ask(bench, "--machine"))
         gpu, folders = machine["gpu"], {out.parent, *folders_of(machine["id"])}

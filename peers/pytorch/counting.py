@@ -39,10 +39,10 @@ _RECURRENCES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 @dataclass
 class Counts:
-    """Of one step. `others` are those that are no products, by kind: flops, bytes, launches; of
-    `products` each stands with its kind, its shapes, its flops and its bytes, and how many there
-    are that are alike. `peak_bytes` are most that the step itself holds at a time, `kept_bytes`
-    what its forward pass leaves for the other."""
+    """What one step does. `others`: flops, bytes and launches of what is no product, by kind;
+    `products`: how many there are of each kind, shapes, flops and bytes. `peak_bytes`: the most
+    that the step itself holds at a time; `kept_bytes`: what its forward pass keeps for the backward
+    pass."""
 
     others: dict[str, list[float]] = field(default_factory=dict)
     products: Counter[tuple[str, tuple[tuple[Shape, int], ...], float, float]] = field(
