@@ -247,18 +247,14 @@ def verified(
     compared = training
     if trajectory.batch is not None:
         compared = type(training)(of_batch(task, trajectory.batch), configuration)
-    losses = compared.run_steps(len(trajectory.losses) // task.copies)
-    parameters = compared.parameters()
     try:
-        error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
+        losses, error, parameter_error = _errors(compared, trajectory, tolerance, task)
     except Mismatch as mismatch:
         if configuration["precision"] != "f32":
             raise
         trajectory, tolerance = references.within_roundings(task, tolerance)
-        losses = compared.run_steps(len(trajectory.losses) // task.copies)
-        parameters = compared.parameters()
         try:
-            error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
+            losses, error, parameter_error = _errors(compared, trajectory, tolerance, task)
         except Mismatch:
             raise mismatch from None
     steps = len(losses) // task.copies
@@ -286,15 +282,13 @@ def verified(
 
 
 def _errors(
-    losses: list[float],
-    parameters: list[np.ndarray],
-    trajectory: Trajectory,
-    tolerance: Tolerance,
-    task: Task,
-) -> tuple[float, float]:
-    """The largest error of a loss, and of the parameters; Mismatch beyond the tolerance."""
+    training: Training, trajectory: Trajectory, tolerance: Tolerance, task: Task
+) -> tuple[list[float], float, float]:
+    """The losses of a training, the largest error of one, and that of the parameters; Mismatch
+    beyond the tolerance."""
+    losses = training.run_steps(len(trajectory.losses) // task.copies)
     error = _worst_loss(losses, trajectory.losses, tolerance.loss, task.copies)
-    differences = _distances(parameters, trajectory.parameters, task)
+    differences = _distances(training.parameters(), trajectory.parameters, task)
     norms = _norms(trajectory.parameters, task)
     ratios = [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]
     tolerances = tolerance.tensors or (tolerance.parameters,) * len(ratios)
@@ -305,7 +299,7 @@ def _errors(
                 f"{_of_copy(place * task.copies // len(ratios), task.copies)} differ from float64 "
                 f"by {ratio:.3g} of their norm, and the tolerance is {allowed:.3g}"
             )
-    return error, max(ratios)
+    return losses, error, max(ratios)
 
 
 def _of_copy(copy: int, copies: int) -> str:
