@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from bench_runs import EPOCHS, SHORT, bench, epoch_name, measure, repetitions, run
+from bench_runs import EPOCHS, SHORT, bench, epoch_name, repetitions, run
 
 from plots.core.paired import pairs_of
 from plots.features.threads.analysis import more_threads
@@ -60,10 +60,3 @@ def test_named_networks_are_refined_where_that_is_asked_and_can_be_done(tmp_path
     assert "--refine=device: nothing to refine" in done.stderr
     done = bench("--model=heart", *EPOCHS, *SHORT, "--refine=threads", code=0)
     assert "nothing to refine" in done.stderr
-
-
-def test_a_network_between_two_sizes_is_named_as_it_is(tmp_path):
-    (row,) = measure(tmp_path, "--model=disc-3x1.5", "--threads=1", *EPOCHS, *SHORT)["rows"]
-    assert row["name"] == epoch_name("disc-3x1.5", 100, 1)
-    assert row["params"] == 2 * 6 + 6 + 6 * 12 + 12 + 12 * 2 + 2
-    assert '"params": 128' in bench("--cost", "--model=disc-3x1.5").stdout
