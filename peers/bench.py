@@ -33,8 +33,8 @@ class Relay:
     def answer(self, asked: dict[str, Any], answers: IO[str]) -> None:
         """Writes the answer, behind what the worker says that it is doing meanwhile."""
         if asked["do"] == "rows":
-            own = {**asked["configuration"], "program": self._program}
-            _write(answers, {"rows": [{"configuration": own}]})
+            configuration = {**asked["configuration"], "program": self._program}
+            _write(answers, {"rows": [{"configuration": configuration}]})
             return
         asked.pop("counted", None)  # it knows its networks
         asked.get("configuration", {}).pop("program", None)
@@ -43,11 +43,11 @@ class Relay:
         assert self._worker.stdin and self._worker.stdout
         _write(self._worker.stdin, asked)
         for line in self._worker.stdout:
-            said = json.loads(line)
+            answer = json.loads(line)
             if asked["do"] == "describe":
-                said |= {"program": self._program, "libraries": {}, "version": self._name}
-            _write(answers, said)
-            if "doing" not in said:
+                answer |= {"program": self._program, "libraries": {}, "version": self._name}
+            _write(answers, answer)
+            if "doing" not in answer:
                 return
         raise SystemExit(self._worker.wait())
 

@@ -86,19 +86,13 @@ class Commands:
 
     def rows(self, configuration: Configuration) -> Answer:
         """Those of a size; they do no work of bench's rows."""
-        is_own = configuration["family"] == "Command"
-        return {"rows": self._rows(configuration["size"]) if is_own else []}
+        is_command = configuration["family"] == "Command"
+        return {"rows": self._rows(configuration["size"]) if is_command else []}
 
     def _rows(self, size: str) -> list[dict[str, Any]]:
+        of_size = {"family": "Command", "size": size}
         return [
-            {
-                "configuration": {
-                    "family": "Command",
-                    "size": size,
-                    "program": side,
-                    "step_count": str(steps),
-                }
-            }
+            {"configuration": {**of_size, "program": side, "step_count": str(steps)}}
             for side in SIDES
             for steps in self._plan.steps
         ]
@@ -152,7 +146,7 @@ class Commands:
         first, second = ((side, size, steps) for side in SIDES)
         if first not in self._outputs:
             self._first_run(*first)
-        files = [self._outputs.pop(one) for one in (first, second)]
+        files = [self._outputs.pop(key) for key in (first, second)]
         try:
             self._run(
                 f"{self._plan.equal} {files[0]} {files[1]}", self._plan.limit, Path(os.devnull)
@@ -166,8 +160,8 @@ class Commands:
 
 
 def guard() -> Callable[[int], None]:
-    """Starts a process that ends the group of processes it was told of last, should this one end
-    first: a command must not run on when bench is stopped. Returns what tells it."""
+    """Starts a process that outlives this one, and then ends the group of processes that it was
+    told of last: no command runs on when bench is stopped. Returns the function that tells it."""
     heard, told = os.pipe()
     if os.fork() == 0:
         os.setsid()
@@ -196,8 +190,8 @@ def _kill(group: int) -> None:
 
 
 def new_process(tell: Callable[[int], None] = lambda _: None) -> Run:
-    """Runs commands by the shell, each in a group of its own; `tell` hears which group runs, and 0
-    behind it."""
+    """Runs commands by the shell, each in its own group; `tell` hears which group runs, and 0 when
+    none does."""
 
     def run(command: str, limit: float, output: Path) -> tuple[float, float]:
         done, late = threading.Event(), threading.Event()
@@ -248,11 +242,11 @@ def _short(command: str) -> str:
 
 
 def _last_line(errors: Any) -> str:
-    """The last that says anything."""
+    """The last line that is not empty, shortened."""
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
     lines = errors.read().decode("utf-8", "replace").splitlines()
-    said = (" ".join(line.split())[:_LONGEST] for line in reversed(lines))
-    return next(filter(None, said), "")
+    texts = (" ".join(line.split())[:_LONGEST] for line in reversed(lines))
+    return next(filter(None, texts), "")
 
 
 if __name__ == "__main__":

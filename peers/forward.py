@@ -75,13 +75,13 @@ def forward_row(
     def error() -> float:
         got = rows_first(task, made.outputs())[:rows]
         size = max(float(np.linalg.norm(by_place)), 1e-30)
-        found = float(np.linalg.norm(got - by_place)) / size
-        if not found <= tolerance:
+        difference = float(np.linalg.norm(got - by_place)) / size
+        if not difference <= tolerance:
             raise Mismatch(
-                f"the outputs differ from float64 by {found:.3g} of their norm, and the tolerance "
-                f"is {tolerance:.3g}"
+                f"the outputs differ from float64 by {difference:.3g} of their norm, and the "
+                f"tolerance is {tolerance:.3g}"
             )
-        return found
+        return difference
 
     all_entries = made.outputs().size
     facts: dict[str, Any] = {
@@ -133,7 +133,7 @@ def latencies(work: Passes, seconds: float) -> dict[str, float]:
         taken[passes] = now - begin
         passes += 1
     taken = np.sort(taken[:passes])
-    found = {
+    quantiles = {
         f"latency_{key}_seconds": taken[math.ceil(share * passes) - 1] / 1e9
         for key, share in _QUANTILES.items()
         if (1 - share) * passes >= 1 or share == 1
@@ -141,4 +141,4 @@ def latencies(work: Passes, seconds: float) -> dict[str, float]:
     start = clock()
     for _ in range(999):
         clock()
-    return {**found, "latency_passes": passes, "clock_seconds": (clock() - start) / 1e12}
+    return {**quantiles, "latency_passes": passes, "clock_seconds": (clock() - start) / 1e12}

@@ -84,8 +84,8 @@ def training_row(
         # What is verified may be compiled for a batch of its own, or without what it draws.
         with compiling(configuration, "verifying it"):
             checked, loss = verified(training, configuration, references)
-    except Mismatch as found:
-        found.seconds = _unverified_seconds(training)
+    except Mismatch as mismatch:
+        mismatch.seconds = _unverified_seconds(training)
         raise
     facts = {
         "verification": checked,
@@ -233,16 +233,16 @@ class Served:
 
     def _ended(self, row: str, error: Exception) -> Answer:
         self.release(row)
-        said = " ".join(str(error).split())[:400] or type(error).__name__
+        reason = " ".join(str(error).split())[:400] or type(error).__name__
         if isinstance(error, self.out_of_memory) or any(
-            words in said for words in self.out_of_memory_words
+            words in reason for words in self.out_of_memory_words
         ):
-            return {"outcome": "skipped", "error_message": f"out of memory: {said}"}
+            return {"outcome": "skipped", "error_message": f"out of memory: {reason}"}
         if isinstance(error, Unsupported):
-            return {"outcome": "skipped", "error_message": said}
+            return {"outcome": "skipped", "error_message": reason}
         if isinstance(error, Mismatch):
-            answer: Answer = {"outcome": "failed", "error_message": said}
+            answer: Answer = {"outcome": "failed", "error_message": reason}
             if error.seconds is not None:
                 answer["not_verified"] = {"seconds": error.seconds}
             return answer
-        return {"outcome": "failed", "error_message": f"{type(error).__name__}: {said}"}
+        return {"outcome": "failed", "error_message": f"{type(error).__name__}: {reason}"}

@@ -54,16 +54,16 @@ class Task:
         """From what bench tells of a row's network (docs/protocol.md), which is of one copy."""
         if counted is None:
             raise ValueError("nothing is known of its network")
-        one = {"Minibatch": "step", "Forward": "pass"}.get(family, "epoch")
+        iteration = {"Minibatch": "step", "Forward": "pass"}.get(family, "epoch")
         return Task(
             network=counted["network"],
             data=counted["data"],
             batch=counted["batch"],
-            rows=counted["rows"] if one == "epoch" else counted["batch"],
+            rows=counted["rows"] if iteration == "epoch" else counted["batch"],
             optimizer=Optimizer.of(counted["optimizer"]),
             label=counted["optimizer"],
             params=counted["params"],
-            flops=copies * counted[one]["flops"],
+            flops=copies * counted[iteration]["flops"],
             copies=copies,
         )
 

@@ -61,7 +61,7 @@ class Training(Protocol):
         """From now on each parameter starts off by up to so much of itself, at random."""
 
     def parameters(self) -> list[np.ndarray]:
-        """As they are now, in float64; those of one copy behind those of the one before."""
+        """Their values now, in float64, copy by copy."""
 
 
 @dataclass(frozen=True)
@@ -103,34 +103,34 @@ def tolerance_of(task: Task, precision: str) -> Tolerance:
 class _InTurn:
     """What copies must come to: one training that begins as each of them in turn."""
 
-    def __init__(self, one: Training, copies: int) -> None:
-        self._one, self._copies = one, copies
+    def __init__(self, training: Training, copies: int) -> None:
+        self._training, self._copies = training, copies
         self._off: tuple[float, int] | None = None
         self._parameters: list[np.ndarray] = []
 
     def _each(self) -> Iterator[Training]:
         for copy in range(self._copies):
             if self._copies > 1:
-                self._one.begin_as(copy)
+                self._training.begin_as(copy)
                 if self._off:
-                    self._one.start_off(*self._off)
-            yield self._one
+                    self._training.start_off(*self._off)
+            yield self._training
 
     def run_steps(self, count: int) -> list[float]:
         losses: list[list[float]] = []
         self._parameters = []
-        for one in self._each():
-            losses.append(one.run_steps(count))
-            self._parameters += map(np.copy, one.parameters())  # it goes on with those it has
+        for training in self._each():
+            losses.append(training.run_steps(count))
+            self._parameters += map(np.copy, training.parameters())  # it goes on with those it has
         return [loss for step in zip(*losses, strict=True) for loss in step]
 
     def first_losses(self) -> list[float]:
-        return [one.loss() for one in self._each()]
+        return [training.loss() for training in self._each()]
 
     def start_off(self, by: float, seed: int) -> None:
         self._off = by, seed
         if self._copies == 1:
-            self._one.start_off(by, seed)
+            self._training.start_off(by, seed)
 
     def parameters(self) -> list[np.ndarray]:
         return self._parameters
@@ -153,9 +153,9 @@ class References:
         return self._made[task]
 
     def within_roundings(self, task: Task, usual: Tolerance) -> tuple[Trajectory, Tolerance]:
-        """What a training in f32 may differ by where rounding decides much of it, and the
-        trajectory without the steps of which rounding decides too much: as
-        tolerance_of_roundings() of include/crossover/verify.h."""
+        """The tolerance of a training in f32 of which rounding decides much, and the trajectory
+        before the step from which rounding decides too much: as tolerance_of_roundings() of
+        include/crossover/verify.h."""
         if (task, usual) not in self._determined:
             self._determined.clear()
             self._determined[task, usual] = self._within_roundings(task, usual, self.of(task))
@@ -190,15 +190,15 @@ class References:
         all_update, norm = (math.hypot(*of) / math.sqrt(task.copies) for of in (update, norms))
 
         def allowed(moved: float, update: float, norm: float) -> float:
-            own = min(_FURTHER * moved, _MOST_OF_UPDATE * update) / max(norm, _LEAST_NORM)
-            return max(usual.parameters, own)
+            most = min(_FURTHER * moved, _MOST_OF_UPDATE * update) / max(norm, _LEAST_NORM)
+            return max(usual.parameters, most)
 
-        # One that hardly changes has no gradient but rounding.
+        # A tensor that hardly changes has no gradient but rounding.
         tensors = tuple(
-            allowed(own_moved, own_update, own_norm)
-            if is_compared_together(task) or own_update > _SIXTEEN_ROUNDINGS * all_update
-            else usual.parameters * max(1.0, norm / max(own_norm, _LEAST_NORM))
-            for own_moved, own_update, own_norm in zip(moved, update, norms, strict=True)
+            allowed(its_move, its_update, its_norm)
+            if is_compared_together(task) or its_update > _SIXTEEN_ROUNDINGS * all_update
+            else usual.parameters * max(1.0, norm / max(its_norm, _LEAST_NORM))
+            for its_move, its_update, its_norm in zip(moved, update, norms, strict=True)
         )
         return trajectory, Tolerance(loss, max(tensors), tensors)
 
@@ -206,16 +206,15 @@ class References:
         return _InTurn(self._in_float64(replace(task, copies=1)), task.copies)
 
     def _trajectory(self, task: Task) -> Trajectory:
-        own = min(task.batch, task.rows)
-        flops = task.flops / task.rows * own
-        batch = own
-        while _FEWEST_STEPS * flops * batch / own > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
+        whole = batch = min(task.batch, task.rows)
+        flops_of_row = task.flops / task.rows
+        while _FEWEST_STEPS * flops_of_row * batch > _AFFORDABLE_FLOPS and batch > _LEAST_BATCH:
             batch = 1 << ((batch - 1).bit_length() - 1)
-        if batch == own:
+        if batch == whole:
             training = self._training(task)
             losses = _losses(training, task.steps)
             return Trajectory(losses, training.parameters())
-        first_losses = self._training(replace(task, rows=own)).first_losses()
+        first_losses = self._training(replace(task, rows=whole)).first_losses()
         training = self._training(of_batch(task, batch))
         losses = training.run_steps(_FEWEST_STEPS)
         return Trajectory(losses, training.parameters(), batch, first_losses)
@@ -227,7 +226,7 @@ def of_batch(task: Task, batch: int) -> Task:
 
 
 def _losses(training: _InTurn, steps: int) -> list[float]:
-    """Of two steps; of as many more of the iteration as take little time."""
+    """The losses of two steps, and of as many more of the iteration as take little time."""
     start = time.perf_counter()
     losses = training.run_steps(_FEWEST_STEPS)
     each = (time.perf_counter() - start) / _FEWEST_STEPS
@@ -248,20 +247,16 @@ def verified(
     compared = training
     if trajectory.batch is not None:
         compared = type(training)(of_batch(task, trajectory.batch), configuration)
-    losses = compared.run_steps(len(trajectory.losses) // task.copies)
-    parameters = compared.parameters()
     try:
-        error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
-    except Mismatch as found:
+        losses, error, parameter_error = _errors(compared, trajectory, tolerance, task)
+    except Mismatch as mismatch:
         if configuration["precision"] != "f32":
             raise
         trajectory, tolerance = references.within_roundings(task, tolerance)
-        losses = compared.run_steps(len(trajectory.losses) // task.copies)
-        parameters = compared.parameters()
         try:
-            error, parameter_error = _errors(losses, parameters, trajectory, tolerance, task)
+            losses, error, parameter_error = _errors(compared, trajectory, tolerance, task)
         except Mismatch:
-            raise found from None
+            raise mismatch from None
     steps = len(losses) // task.copies
     if compared is training and steps >= task.steps:
         first = losses[: task.steps * task.copies]
@@ -287,26 +282,24 @@ def verified(
 
 
 def _errors(
-    losses: list[float],
-    parameters: list[np.ndarray],
-    trajectory: Trajectory,
-    tolerance: Tolerance,
-    task: Task,
-) -> tuple[float, float]:
-    """The largest of a loss, and of the parameters."""
+    training: Training, trajectory: Trajectory, tolerance: Tolerance, task: Task
+) -> tuple[list[float], float, float]:
+    """The losses of a training, the largest error of one, and that of the parameters; Mismatch
+    beyond the tolerance."""
+    losses = training.run_steps(len(trajectory.losses) // task.copies)
     error = _worst_loss(losses, trajectory.losses, tolerance.loss, task.copies)
-    differences = _distances(parameters, trajectory.parameters, task)
+    differences = _distances(training.parameters(), trajectory.parameters, task)
     norms = _norms(trajectory.parameters, task)
-    found = [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]
-    tolerances = tolerance.tensors or (tolerance.parameters,) * len(found)
-    for place, (own, allowed) in enumerate(zip(found, tolerances, strict=True)):
-        if not own <= allowed:
+    ratios = [d / max(n, _LEAST_NORM) for d, n in zip(differences, norms, strict=True)]
+    tolerances = tolerance.tensors or (tolerance.parameters,) * len(ratios)
+    for place, (ratio, allowed) in enumerate(zip(ratios, tolerances, strict=True)):
+        if not ratio <= allowed:
             raise Mismatch(
                 f"after {len(losses) // task.copies} steps the parameters"
-                f"{_of_copy(place * task.copies // len(found), task.copies)} differ from float64 "
-                f"by {own:.3g} of their norm, and the tolerance is {allowed:.3g}"
+                f"{_of_copy(place * task.copies // len(ratios), task.copies)} differ from float64 "
+                f"by {ratio:.3g} of their norm, and the tolerance is {allowed:.3g}"
             )
-    return error, max(found)
+    return losses, error, max(ratios)
 
 
 def _of_copy(copy: int, copies: int) -> str:
@@ -322,16 +315,17 @@ def _distances(here: list[np.ndarray], there: list[np.ndarray], task: Task) -> l
 
 
 def _norms(values: list[np.ndarray], task: Task) -> list[float]:
-    """Euclidean, of each tensor, or of the vector of all of a copy that are compared together."""
-    norms = [math.sqrt(float((one**2).sum())) for one in values]
+    """Euclidean norms: of each tensor or, where those of a copy are compared together, of each
+    copy."""
+    norms = [math.sqrt(float((tensor**2).sum())) for tensor in values]
     if not is_compared_together(task):
         return norms
-    own = len(norms) // task.copies
-    return [math.hypot(*norms[first : first + own]) for first in range(0, len(norms), own)]
+    of_copy = len(norms) // task.copies
+    return [math.hypot(*norms[first : first + of_copy]) for first in range(0, len(norms), of_copy)]
 
 
 def _worst_loss(got: list[float], expected: list[float], tolerance: float, copies: int) -> float:
-    """Of the first ones, as many as are expected."""
+    """The largest error of as many losses as are expected; Mismatch beyond the tolerance."""
     worst = 0.0
     for place, (here, there) in enumerate(zip(got[: len(expected)], expected, strict=True)):
         error = _relative_loss(here, there)

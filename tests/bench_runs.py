@@ -4,6 +4,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
+from scripts import ROOT, ran
 
 from plots.file import loading
 
-ROOT = Path(__file__).resolve().parent.parent
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 # The whole program on an emulated GPU. Under sanitizers, unless named otherwise: what these tests
 # run of main(), the families and the GPU backend has its accesses and undefined behaviour checked.
@@ -63,19 +64,13 @@ def bench(
     prepare: Callable[[], None] | None = None,
     program: Path = BENCH,
     given: str = "",
+    code: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """`given`: what stands on its standard input."""
-    return subprocess.run(
-        [built(program), *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        input=given,
-        env=environment(**(variables or {})),
-        preexec_fn=prepare,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    """What it printed, which read `given` and ended with that code; None: with whatever code."""
+    how: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "timeout": LIMIT_SECONDS}
+    variables = environment(**(variables or {}))
+    command = (built(program), *arguments)
+    return ran(*command, code=code, input=given, env=variables, preexec_fn=prepare, **how)
 
 
 class Planned(NamedTuple):
@@ -99,8 +94,7 @@ class Planned(NamedTuple):
 def plan(*arguments: str, program: Path = BENCH) -> tuple[Planned, ...]:
     """With the rows of a GPU, be there one or not, unless the arguments say something of it."""
     cuda = () if any(word.startswith("--cuda=") for word in arguments) else ("--cuda=on",)
-    done = bench("--plan", *arguments, *cuda, program=program)
-    assert done.returncode == 0, done.stderr
+    done = bench("--plan", *arguments, *cuda, program=program, code=0)
     rows = [line.split() for line in done.stdout.splitlines() if " rows " not in line]
     return tuple(Planned(p, float(s), float(u), name) for p, s, _, u, _, name in rows)
 
@@ -137,11 +131,11 @@ def running(
 def until(holds: Callable[[], T], process: subprocess.Popen[str] | None = None) -> T:
     """Wait for it, while `process` runs; what it was."""
     deadline = time.monotonic() + LIMIT_SECONDS
-    while not (found := holds()):
+    while not (held := holds()):
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    return found
+    return held
 
 
 def children_of(process: int) -> list[int]:
@@ -157,8 +151,7 @@ def is_running(process: int) -> bool:
 
 def listed(*arguments: str, program: Path = BENCH) -> list[str]:
     """The names of the rows that a run would measure, in their order."""
-    done = bench("--benchmark_list_tests=true", *arguments, program=program)
-    assert done.returncode == 0, done.stderr
+    done = bench("--benchmark_list_tests=true", *arguments, program=program, code=0)
     return done.stdout.splitlines()
 
 
@@ -179,11 +172,11 @@ def strict(path_or_text: Path | str) -> Document:
 def samples(document: Document) -> list[Document]:
     """Each repetition with the facts of its row and what was measured once; of a row without any
     the facts alone."""
-    found = []
+    whole = []
     for row in document["rows"]:
-        own = repetitions(document, row["name"])
-        found += [{"warnings": [], **row, **own[0], **entry} for entry in own] or [row]
-    return found
+        entries = repetitions(document, row["name"])
+        whole += [{"warnings": [], **row, **entries[0], **entry} for entry in entries] or [row]
+    return whole
 
 
 def repetitions(document: Document, name: str) -> list[Document]:
@@ -203,8 +196,7 @@ def run(
 ) -> tuple[Document, subprocess.CompletedProcess[str]]:
     """A run that writes a valid file: what it says, and what was printed."""
     path = folder / "result.json"
-    done = bench(*arguments, f"--out={path}", program=program, variables=variables)
-    assert done.returncode == code, done.stdout + done.stderr
+    done = bench(*arguments, f"--out={path}", program=program, variables=variables, code=code)
     validate(path)
     return strict(path), done
 
@@ -214,13 +206,9 @@ def measure(folder: Path, *arguments: str | Path, **how: Any) -> Document:
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("bench: ")
-    assert done.stderr.endswith("\n")
-    assert done.stderr.count("\n") == 1, done.stderr
-    for word in words:
-        assert word in done.stderr
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert re.fullmatch(r"bench: .*\n", done.stderr), done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
 
 
 def epoch_name(model: str, batch: int, threads: int, execution: str = "auto") -> str:

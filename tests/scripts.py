@@ -29,8 +29,8 @@ def ran(*command: str | Path, code: int | None = 0, **how: Any) -> subprocess.Co
 
 
 @contextmanager
-def refused(said: str) -> Iterator[None]:
+def refused(sentence: str) -> Iterator[None]:
     """What is within ends with a sentence that matches, and exit code 2."""
-    with pytest.raises(Failure, match=said) as caught:
+    with pytest.raises(Failure, match=sentence) as caught:
         yield
     assert caught.value.code == 2

@@ -51,7 +51,7 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    return [Block(*found) for found in _BLOCK.findall(GUIDE.read_text(encoding="utf-8"))]
+    return [Block(*parts) for parts in _BLOCK.findall(GUIDE.read_text(encoding="utf-8"))]
 
 
 def copied(root: Path) -> Path:
@@ -108,8 +108,7 @@ def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("path", "line", "source", "why"),
-    [pytest.param(*case[1:], id=case[0]) for case in forgotten()],
+    ("path", "line", "source", "why"), [pytest.param(*case[1:], id=case[0]) for case in forgotten()]
 )
 def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, why):
     file = added / path
@@ -131,13 +130,8 @@ def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, w
 def test_what_is_added_compiles(added):
     """Each source that the guide writes or adds to; all are built together with ./test --all."""
     sources = sorted({block.path for block in blocks() if block.path.endswith(".cpp")})
-    assert {path.split("/")[1] for path in sources} == {
-        "models",
-        "operations",
-        "cpu",
-        "cuda",
-        "layers",
-    }
+    folders = {path.split("/")[1] for path in sources}
+    assert folders == {"models", "operations", "cpu", "cuda", "layers"}
     for source in sources:
         done = compile_alone(added, source)
         assert done.returncode == 0, done.stderr

@@ -7,18 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import (
-    DISC,
-    MLP,
-    SHORT,
-    bench,
-    epoch_name,
-    listed,
-    measure,
-    run,
-    samples,
-    strict,
-)
+from bench_runs import DISC, MLP, SHORT, bench, epoch_name, listed, measure, run, samples, strict
 
 from plots import __version__
 from plots.core.network import ODD
@@ -29,8 +18,7 @@ def test_information():
     assert strict(bench("--machine").stdout)["id"]
     assert {name for name in bench("--models").stdout.split() if name.startswith("mlp-")} == ODD
     assert bench("--commit").stdout.strip()
-    done = bench("--help")
-    assert done.returncode == 0
+    done = bench("--help", code=0)
     assert "\n  --model" in done.stdout and "--benchmark_filter" in done.stdout
 
 
@@ -74,20 +62,21 @@ def test_widths_and_batches_are_those_of_the_data(tmp_path, three):
 
 
 def workload(folder: Path, *arguments: str) -> str:
-    (one,) = {row["workload"] for row in measure(folder, *MLP, "--batch=3", *arguments)["rows"]}
-    return one
+    rows = measure(folder, *MLP, "--batch=3", *arguments)["rows"]
+    (fingerprint,) = {row["workload"] for row in rows}
+    return fingerprint
 
 
 @pytest.mark.slow
 def test_flags_and_data_change_the_fingerprint(tmp_path, three):
     """fingerprint_test.cpp asks what else does."""
     variants = ((), ("--lr=0.2",), ("--optimizer=adamw",), ("--rows=3",), (f"--data={three}",))
-    found = [workload(tmp_path, *variant) for variant in variants]
-    assert len({*found}) == len(variants)
+    fingerprints = [workload(tmp_path, *variant) for variant in variants]
+    assert len({*fingerprints}) == len(variants)
     # Data is known by its rows, not by its file.
     again = tmp_path / "again.csv"
     again.write_text("1.0,2,0\n3,4,1\n5,6,1\n", "utf-8")
-    assert workload(tmp_path, f"--data={again}") == found[-1]
+    assert workload(tmp_path, f"--data={again}") == fingerprints[-1]
 
 
 # --- rows that can't be measured, or only with a remark
@@ -181,15 +170,14 @@ def test_too_little_memory_skips_a_row_and_the_others_run(tmp_path):
         ["--mlp=1099511627776,2"],
         ["--mlp=1000000000,1000000000,2"],
         ["--mlp=2,2", "--rows=1099511627776", "--batch=1099511627776"],
-        (["--mlp=2,2", "--rows=1099511627776"]),
+        ["--mlp=2,2", "--rows=1099511627776"],
     ],
 )
 def test_a_model_beyond_any_memory_is_skipped(arguments):
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
-    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded)
-    assert done.returncode == 1
+    done = bench(*arguments, "--threads=1", "--family=Epoch", *SHORT, prepare=bounded, code=1)
     assert "not enough memory" in done.stderr
     assert "1 of 1 rows were not measured" in done.stderr
 
@@ -197,8 +185,8 @@ def test_a_model_beyond_any_memory_is_skipped(arguments):
 @pytest.mark.slow
 def test_diverging_training_fails_and_the_others_run(tmp_path):
     # Beyond single precision, too.
-    beyond = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:])
-    assert beyond.returncode == 1 and "diverges" in beyond.stderr
+    beyond = bench("--mlp=2,4,2", "--rows=200", "--batch=10", "--lr=1e20", *MLP[1:], code=1)
+    assert "diverges" in beyond.stderr
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
     document, done = run(tmp_path, "--model=disc-2", *MLP, "--lr=1e20", code=1)
     assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
@@ -211,7 +199,6 @@ def test_diverging_training_fails_and_the_others_run(tmp_path):
 def test_an_order_of_steps_needs_sixteen_bytes_a_step():
     # A million steps in three arrangements are 48 MB, in every preset alike.
     asked = ("--cost", "--model=disc-2", "--rows=1000000", "--batch=1")
-    assert bench(*asked, "--memory-limit=49000000").returncode == 0
-    refused = bench(*asked, "--memory-limit=47000000")
-    assert refused.returncode == 2
+    bench(*asked, "--memory-limit=49000000", code=0)
+    refused = bench(*asked, "--memory-limit=47000000", code=2)
     assert "not enough memory" in refused.stderr

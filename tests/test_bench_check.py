@@ -34,8 +34,8 @@ def checked(
 ) -> tuple[Document, str]:
     """What it wrote, and what it printed: the same."""
     path = folder / "machine.check"
-    done = bench("--check", *arguments, f"--out={path}", program=program, variables=variables)
-    assert done.returncode == 0, done.stderr
+    command = ("--check", *arguments, f"--out={path}")
+    done = bench(*command, program=program, variables=variables, code=0)
     document = strict(path)
     assert document["crossover_check"] == 1
     assert done.stdout.endswith("\n" + document["summary"] + "\n")
@@ -93,8 +93,8 @@ def test_a_filter_selects_checks_by_name(tmp_path):
     assert len(names) > 2 and all("probe" in name for name in names)
     assert listed("--check", *asked) == names
     assert_refused(bench(*ON_CPU, "--benchmark_filter=none"), "matches no row")
-    done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check")
-    assert done.returncode == 2 and "can't be written" in done.stderr
+    done = bench(*ON_CPU, f"--out={tmp_path}/none/x.check", code=2)
+    assert "can't be written" in done.stderr
 
 
 def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
@@ -162,12 +162,12 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     variables = {"EMULATED_FAULTS": str(faults), "ASAN_OPTIONS": signals}
     few = "--benchmark_filter=^(cuda ((launch|fma|triad|graph) probe|A.* f32 eager)|cpu copy)"
     document, printed = checked(tmp_path, "--budget=48s", few, program=EMULATED, **variables)
-    found = {check["name"]: check for check in document["checks"]}
+    checks = {check["name"]: check for check in document["checks"]}
     for name, (_, verdict, reason) in FAULTS.items():
-        assert found[name]["verdict"] == verdict
-        assert reason in found[name]["reason"]
+        assert checks[name]["verdict"] == verdict
+        assert reason in checks[name]["reason"]
         assert name.split()[1] in printed.rpartition("\nFailed:\n")[2]
-    others = [check for name, check in found.items() if name not in FAULTS]
+    others = [check for name, check in checks.items() if name not in FAULTS]
     assert {check["verdict"] for check in others} <= {"ok", "refused", "hung", "not reached"}
 
 

@@ -69,11 +69,11 @@ def test_counters_of_probes(probes):
 
 def assert_epochs_are_bound(path: Path) -> None:
     file = loading.load_file(path)
-    found = bounds(file)
+    bound_of = bounds(file)
     epochs = [row for row in file.rows if row.family == "Epoch"]
     assert epochs
     for row in epochs:
-        bound = found[row.index]
+        bound = bound_of[row.index]
         assert bound.name in ("compute", "memory"), bound.reason
         assert bound.percent is not None and bound.percent > 0
 
@@ -123,9 +123,8 @@ def test_layers_have_both_passes_in_both_forms(tmp_path):
     ]
     for row in rows.values():
         width = int(row["configuration"]["width"])
-        one = 2 * 7 * width * width
-        is_forward = row["configuration"]["pass"] == "forward"
-        assert row["flops"] == (one if is_forward else 2 * one) + 2 * 7 * width  # bias and ReLU
+        products = 1 if row["configuration"]["pass"] == "forward" else 2
+        assert row["flops"] == products * 2 * 7 * width**2 + 2 * 7 * width  # bias and ReLU
         assert 0 < row["verified_entries"] == row["verification"]["entries_of"]
 
 

@@ -46,7 +46,7 @@ def test_the_folder_is_made_and_a_link_goes_to_its_target(tmp_path):
             link.symlink_to(target)
         elif place == "link to no file":
             target.unlink()
-        assert bench(*DISC, f"--out={path}").returncode == 0
+        bench(*DISC, f"--out={path}", code=0)
         validate(target)
         assert strict(target)["context"]["crossover"]["complete"] is True
         assert list(target.parent.iterdir()) == [target]
@@ -77,9 +77,9 @@ def test_unwritable_output_is_found_first(tmp_path, name, words):
 def test_output_may_be_named_as_google_benchmark_names_it(tmp_path):
     """In the environment, too; the format stays ours."""
     path, other = tmp_path / "result.json", tmp_path / "other.json"
-    assert bench(*DISC, variables={"BENCHMARK_OUT": str(path)}).returncode == 0
+    bench(*DISC, variables={"BENCHMARK_OUT": str(path)}, code=0)
     validate(path)
-    assert bench(*DISC, f"--benchmark_out={other}").returncode == 0
+    bench(*DISC, f"--benchmark_out={other}", code=0)
     validate(other)
     assert_refused(bench(*DISC, variables={"BENCHMARK_FILTER": "zzz"}), "zzz")
 
@@ -88,8 +88,7 @@ def test_output_may_be_named_as_google_benchmark_names_it(tmp_path):
 def test_failed_run_leaves_an_older_file(tmp_path):
     path, partial = tmp_path / "result.json", tmp_path / "result.json.partial"
     path.write_bytes(OLD)
-    done = bench(*DISC, "--memory-limit=1", f"--out={path}")
-    assert done.returncode == 1
+    done = bench(*DISC, "--memory-limit=1", f"--out={path}", code=1)
     assert str(partial) in done.stderr
     assert path.read_bytes() == OLD
     validate(partial)
@@ -108,8 +107,7 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path, repetitions):
     path = tmp_path / "result.json"
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
     arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
-    done = bench(*arguments, f"--out={path}", prepare=small_disk)
-    assert done.returncode == 1
+    done = bench(*arguments, f"--out={path}", prepare=small_disk, code=1)
     assert done.stderr.startswith(f"bench: {path} can't be written")
     assert list(tmp_path.iterdir()) == [path]
     # Of 40 repetitions not even one row fits.
@@ -131,8 +129,8 @@ def meanwhile(
     and what it says."""
     with running(path, *LONG, prepare=prepare) as process:
         change()
-        _, said = process.communicate(timeout=LIMIT_SECONDS)
-    return process.returncode, said
+        _, messages = process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode, messages
 
 
 def obey_permissions() -> None:
@@ -161,14 +159,15 @@ def put_a_file_in_place(folder: Path) -> None:
 def test_what_happens_to_the_place_of_a_file_costs_no_finished_row(tmp_path, change, why):
     path = tmp_path / "results" / "result.json"
     path.parent.mkdir()
-    code, said = meanwhile(path, lambda: change(path), prepare=obey_permissions)
+    code, messages = meanwhile(path, lambda: change(path), prepare=obey_permissions)
     if path.parent.is_dir():
         path.parent.chmod(0o755)
     kept = path if path.exists() else tmp_path / "moved" / path.name
     validate(kept)
-    assert code == bool(why), said
+    assert code == bool(why), messages
     if why:
-        assert said.startswith(f"bench: {path} can't be written: {why}") and said.count("\n") == 1
+        assert messages.startswith(f"bench: {path} can't be written: {why}")
+        assert messages.count("\n") == 1
         assert 0 < len(strict(kept)["rows"]) < 30
     else:
         assert len(strict(path)["rows"]) == 30
@@ -198,8 +197,7 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
 
     # disc-12 takes some 550 MB: 11 million parameters, in float64, too; the others less than 100.
     models = "--model=disc-2,disc-12,disc-3"
-    done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded)
-    assert done.returncode == 1, done.stderr
+    done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded, code=1)
     first, *rest = strict(path)["rows"]
     outcomes = {row["configuration"]["model"]: row.get("outcome") for row in (first, *rest)}
     assert outcomes == {"disc-2": None, "disc-12": "skipped", "disc-3": None}
@@ -209,8 +207,7 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
 
 def test_closed_standard_output_loses_nothing(tmp_path):
     measured = tmp_path / "result.json"
-    done = bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1))
-    assert done.returncode == 0
+    bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1), code=0)
     validate(measured)
 
 
@@ -300,8 +297,8 @@ def test_finished_rows_survive(tmp_path, sent, code, existing):
     flags = (*LONG[:-1], batches)
     with running(path, *flags, partial=existing) as process:
         process.send_signal(sent)
-        _, said = process.communicate(timeout=LIMIT_SECONDS)
-    assert process.returncode == code, said
+        _, messages = process.communicate(timeout=LIMIT_SECONDS)
+    assert process.returncode == code, messages
     document = strict(rows)
     validate(rows)
     assert document["context"]["crossover"]["complete"] is False
@@ -310,7 +307,7 @@ def test_finished_rows_survive(tmp_path, sent, code, existing):
     if sent == signal.SIGKILL:
         left.discard(rows.name + ".tmp")
     else:
-        assert str(rows) in said
+        assert str(rows) in messages
     assert left == {path.name, rows.name}
     if existing:
         assert path.read_bytes() == OLD

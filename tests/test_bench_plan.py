@@ -64,8 +64,8 @@ def test_the_overview_shows_each_value_of_each_axis():
         assert precisions == {"f32", "tf32", "bf16", "f16"}
     networks = {f"disc-{depth}" for depth in range(2, 13)} | {"heart"}
     for device in ("cuda", "cpu"):
-        said = {v for f, d, axis, v in values(first) if (f, d, axis) == ("Epoch", device, "model")}
-        assert said == networks
+        wanted = ("Epoch", device, "model")
+        assert {value for *axis, value in values(first) if (*axis,) == wanted} == networks
 
 
 def test_every_way_to_train_a_network_on_the_gpu_is_measured():
@@ -117,7 +117,8 @@ def test_the_ladder_goes_by_risk(sweep, budget, threads):
         assert "products" not in on_gpu[0]
     first = [row for row in rows if row.phase == "ladder"]
     assert list(rows[: len(first)]) == first
-    pairs = [(one.axes, other.axes) for one, other in zip(first[::2], first[1::2], strict=True)]
+    axes = [row.axes for row in first]
+    pairs = [*zip(axes[::2], axes[1::2], strict=True)]
     ladder = LADDERS[sweep]
     assert {gpu["model"] for gpu, _ in pairs} == {*ladder}
     for on_gpu, cpu in pairs:

@@ -46,8 +46,7 @@ def missing() -> str:
         return "there is no mpirun here"
     alone = launched("-n", "2", "--oversubscribe", "true")
     if alone.returncode != 0:
-        said = " ".join(alone.stderr.split())[:200]
-        return f"mpirun starts no two processes here: {said}"
+        return f"mpirun starts no two processes here: {' '.join(alone.stderr.split())[:200]}"
     told = bench("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT, variables={**SPIN, **ROOT_MAY})
     return "bench was built without MPI" if "built without MPI" in told.stderr else ""
 
@@ -115,9 +114,9 @@ def test_batch_normalization_goes_by_shares(tmp_path):
     layers = [{"type": "linear", "out_features": 8}, {"type": "batch_norm"}]
     steps = ("--batch=8", "--family=Minibatch", "--execution=eager", *ONE_OR_TWO[:2])
     flags = (f"--network={described(tmp_path, layers)}", *steps, "--cuda=off")
-    one, two = trained(tmp_path, *flags)["rows"]
-    assert "ranks:2" in two["name"] and "error_message" not in two
-    assert one["workload"] != two["workload"]  # statistics of a share are another training
+    alone, shared = trained(tmp_path, *flags)["rows"]
+    assert "ranks:2" in shared["name"] and "error_message" not in shared
+    assert alone["workload"] != shared["workload"]  # statistics of a share are another training
 
 
 def ranks_of(process: int) -> list[int]:
@@ -165,14 +164,14 @@ def launched(*words: str, by: tuple[str, ...] = ("mpirun",)) -> subprocess.Compl
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
 def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     out = tmp_path / "result.json"
-    own = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
+    rank = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT, f"--out={out}")
     core = str(min(os.sched_getaffinity(0)))
     free, pinned = ("-n", "1", "--bind-to", "none"), ("taskset", "-c", core)
-    refused = launched(*free, *own, ":", *free, *pinned, *own)
+    refused = launched(*free, *rank, ":", *free, *pinned, *rank)
     assert refused.returncode != 0
     assert "rank 1 has another processor, or other cores, than rank 0" in refused.stderr
-    own = (*own, "--mixed")
-    allowed = launched(*free, *own, ":", *free, *pinned, *own)
+    rank = (*rank, "--mixed")
+    allowed = launched(*free, *rank, ":", *free, *pinned, *rank)
     assert allowed.returncode == 0, allowed.stderr
     assert all(
         any("--mixed" in warning for warning in row["warnings"]) for row in samples(strict(out))
@@ -184,8 +183,8 @@ def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):
         folder.mkdir()
         described(folder, [{"type": "linear", "out_features": width}, {"type": "tanh"}])
-        own = (str(BENCH), "--network=net.json", "--threads=1", *EPOCHS, *SHORT, "--out=r.json")
-        words += [*([":"] if words else []), "-n", "1", "--wdir", str(folder), *own]
+        rank = (str(BENCH), "--network=net.json", "--threads=1", *EPOCHS, *SHORT, "--out=r.json")
+        words += [*([":"] if words else []), "-n", "1", "--wdir", str(folder), *rank]
     done = launched(*words)
     assert done.returncode != 0
     assert "rank 1: it has another network 'own' than rank 0" in done.stderr, done.stderr
@@ -215,13 +214,13 @@ def test_srun_may_start_bench(tmp_path):
 
 def test_what_is_missing_is_said_in_a_sentence():
     flags = ("--ranks=2", "--mlp=2,2", *EPOCHS, *SHORT)
-    alone = bench(*flags, "--in-process", variables=ROOT_MAY)
-    assert alone.returncode == 2 and "a process alone has one rank" in alone.stderr
-    nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"})
-    assert nowhere.returncode == 2 and "no mpirun in the PATH" in nowhere.stderr
+    alone = bench(*flags, "--in-process", variables=ROOT_MAY, code=2)
+    assert "a process alone has one rank" in alone.stderr
+    nowhere = bench(*flags, variables={**SPIN, **ROOT_MAY, "PATH": "/nowhere"}, code=2)
+    assert "no mpirun in the PATH" in nowhere.stderr
     if os.geteuid() == 0:
-        refused = bench(*flags, variables={**SPIN, **dict.fromkeys(ROOT_MAY, "")})
-        assert refused.returncode == 2 and "refuses to run as root" in refused.stderr
+        refused = bench(*flags, variables={**SPIN, **dict.fromkeys(ROOT_MAY, "")}, code=2)
+        assert "refuses to run as root" in refused.stderr
 
 
 # --- on GPUs: emulated ones, and a made-up NCCL
@@ -234,15 +233,15 @@ TWO = ("--ranks=2", *MLP_OF_GPUS, "--family=Epoch", *SHORT)
 
 
 def emulated(folder: Path, *flags: str, gpus: int, code: int = 0, **variables: str) -> Document:
-    own = {**SPIN, **ROOT_MAY, **MPI_LEAKS, "EMULATED_GPUS": str(gpus), **variables}
-    return measure(folder, *flags, code=code, program=EMULATED, **own)
+    shell = {**SPIN, **ROOT_MAY, **MPI_LEAKS, "EMULATED_GPUS": str(gpus), **variables}
+    return measure(folder, *flags, code=code, program=EMULATED, **shell)
 
 
 def test_ranks_train_what_one_gpu_trains(tmp_path):
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document = emulated(tmp_path, *flags, gpus=2)
     shared = assert_alike(document, "cuda", {"eager", "graph", "graph-epoch", "overlapped"})
-    assert not any("GPU" in one for row in shared for one in row.get("warnings", []))
+    assert not any("GPU" in warning for row in shared for warning in row.get("warnings", []))
     alone = [row for row in document["rows"] if "ranks" not in row["configuration"]]
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
@@ -260,4 +259,4 @@ def test_ranks_that_share_a_gpu_say_so(tmp_path):
     shared = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
     (row,) = of_ranks(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared), "cuda")
     assert "error_message" not in row
-    assert any("NCCL_MULTI_RANK_GPU_ENABLE=1" in one for one in row["warnings"])
+    assert any("NCCL_MULTI_RANK_GPU_ENABLE=1" in warning for warning in row["warnings"])

@@ -37,8 +37,8 @@ def written(document: Document) -> dict[str, list[Document]]:
     assert len(rows) == len(document["rows"]), "a row is there twice"
     for entry in document["benchmarks"]:
         rows[entry["name"]].append(entry)
-    for row, *own in rows.values():
-        assert "outcome" in row or len(own) == row["repetitions"]
+    for row, *entries in rows.values():
+        assert "outcome" in row or len(entries) == row["repetitions"]
     return rows
 
 
@@ -50,9 +50,9 @@ def assert_goes_on(before: list[Document], after: list[Document]) -> None:
 
 
 def parts(document: Document) -> list[Document]:
-    found = document["context"]["crossover"]["parts"]
-    assert sum(part["rows"] for part in found) == len(document["rows"])
-    return found
+    every = document["context"]["crossover"]["parts"]
+    assert sum(part["rows"] for part in every) == len(document["rows"])
+    return every
 
 
 def is_complete(document: Document) -> bool:
@@ -73,14 +73,13 @@ def interrupt(document: Document) -> None:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("whole") / "result.json"
-    assert bench(*MANY, f"--out={path}").returncode == 0
+    bench(*MANY, f"--out={path}", code=0)
     return path
 
 
 def resumed(path: Path, *flags: str, code: int = 0) -> tuple[Document, str]:
     """The run in `path`, once it went on, and what was said."""
-    done = bench(*(flags or MANY), "--resume", f"--out={path}")
-    assert done.returncode == code, done.stderr
+    done = bench(*(flags or MANY), "--resume", f"--out={path}", code=code)
     validate(path)
     return strict(path), done.stderr
 
@@ -111,8 +110,8 @@ def partial(half: Path) -> Path:
 
 def test_the_rest_is_measured_into_the_same_file(half):
     before = strict(half)
-    after, said = resumed(half)
-    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in said
+    after, messages = resumed(half)
+    assert f"goes on with {half}: 10 rows are kept, 20 are to be measured" in messages
     assert is_complete(after)
     assert [row["configuration"]["batch"] for row in after["rows"]] == [str(b) for b in BATCHES]
     kept = written(before)
@@ -135,7 +134,7 @@ def test_rows_beside_an_older_file_are_not_lost_but_go_on_there(half, partial):
     assert is_complete(resumed(half)[0])
     assert not partial.exists()
     partial.write_text("no result file", encoding="utf-8")
-    assert bench(*MANY, f"--out={half}").returncode == 0
+    bench(*MANY, f"--out={half}", code=0)
     assert is_complete(strict(half)) and not partial.exists()
 
 
@@ -172,9 +171,9 @@ def test_failed_rows_are_tried_again_and_skipped_ones_kept(half):
             }
 
     before = strict(edited(half, spoil))
-    after, said = resumed(half, code=1)  # for the one that stays skipped
-    assert "8 rows are kept, 22 are to be measured" in said
-    assert "1 of 30 rows were not measured" in said
+    after, messages = resumed(half, code=1)  # for the one that stays skipped
+    assert "8 rows are kept, 22 are to be measured" in messages
+    assert "1 of 30 rows were not measured" in messages
     assert [row["name"] for row in after["rows"] if "outcome" in row] == [before["rows"][1]["name"]]
     assert len(after["rows"]) == len(BATCHES)
     assert [part["rows"] for part in parts(after)] == [8, 22]
@@ -226,28 +225,23 @@ def rows_of(first: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "write", "said"),
+    ("name", "flags", "write", "what"),
     [
-        ("net.json", ("--network={}",), network_of, "another network 'net'"),
-        (
-            "heart.csv",
-            ("--model=heart", "--data={}"),
-            rows_of,
-            "configuration.data_fingerprint",
-        ),
+        ("net.json", ["--network={}"], network_of, "another network 'net'"),
+        ("x.csv", ["--model=heart", "--data={}"], rows_of, "configuration.data_fingerprint"),
     ],
 )
-def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, said):
+def test_what_changed_under_its_name_is_refused(tmp_path, name, flags, write, what):
     given, path = tmp_path / name, tmp_path / "result.json"
     given.write_text(write(16), "utf-8")
     words = [flag.format(given) for flag in flags]
     words += [*MANY[1:-1], "--batch=10,20", f"--out={path}"]
-    assert bench(*words).returncode == 0
+    bench(*words, code=0)
     edited(path, interrupt)
-    assert bench(*words, "--resume").returncode == 0
+    bench(*words, "--resume", code=0)
     before = edited(path, interrupt).read_bytes()
     given.write_text(write(32), "utf-8")
-    assert_refused(bench(*words, "--resume"), str(path), said)
+    assert_refused(bench(*words, "--resume"), str(path), what)
     assert path.read_bytes() == before
 
 
@@ -275,10 +269,7 @@ def test_a_file_that_is_complete_or_not_there_is_refused(whole, tmp_path):
 def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
     """Its exit code; 0 where it was done before."""
     with subprocess.Popen(
-        [BENCH, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=environment(),
+        [BENCH, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()
     ) as process:
         try:
             process.wait(seconds)
@@ -297,7 +288,7 @@ def test_no_finished_row_is_lost_or_measured_twice(tmp_path):
     path = tmp_path / "result.json"
     randomness = random.Random(20261122)
     started = time.monotonic()
-    assert bench(*MANY, f"--out={path}").returncode == 0
+    bench(*MANY, f"--out={path}", code=0)
     longest = time.monotonic() - started
     path.unlink()
     finished: dict[str, list[Document]] = {}

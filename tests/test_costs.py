@@ -59,8 +59,7 @@ def published() -> list[tuple[str, int, str]]:
 
 def cost(*flags: str) -> dict[str, Any]:
     """What bench counts."""
-    done = bench("--cost", *flags)
-    assert done.returncode == 0, done.stderr
+    done = bench("--cost", *flags, code=0)
     return dict(json.loads(done.stdout))
 
 
@@ -75,9 +74,9 @@ def count(model: str, batch: int | None, precision: str) -> dict[str, Any]:
 def outputs(every: int = 1) -> list[dict[str, Any]]:
     """Of all networks, or of every third."""
     wanted = [(model, None, precision) for model in named() for precision in PRECISIONS]
-    own = [count(*key) for key in wanted[::every]]
-    known = {(one["model"], one["batch"], one["precision"]) for one in own}
-    return own + [count(*key) for key in published()[::every] if key not in known]
+    costs = [count(*key) for key in wanted[::every]]
+    known = {(fields["model"], fields["batch"], fields["precision"]) for fields in costs}
+    return costs + [count(*key) for key in published()[::every] if key not in known]
 
 
 def packed(fields: dict[str, Any]) -> dict[str, Any]:
@@ -87,12 +86,11 @@ def packed(fields: dict[str, Any]) -> dict[str, Any]:
     for each in fields["step"]["operations"]:
         kept = {key: value for key, value in each.items() if key != "operation"}
         if "products" in each:
-            sizes = ({key: one[key] for key in "mnk"} for one in each["products"])
-            kept["products"] = merged(sizes)
+            kept["products"] = merged({key: p[key] for key in "mnk"} for p in each["products"])
         operations.append(kept)
     step = {**fields["step"], "operations": merged(operations)}
     epoch = {**fields["epoch"], "device_launches": predicted_launches(fields["epoch"])}
-    memory = {name: own for name, own in fields["device_bytes"].items() if name != "cpu"}
+    memory = {device: size for device, size in fields["device_bytes"].items() if device != "cpu"}
     return {**fields, "epoch": epoch, "step": step, "device_bytes": memory}
 
 
@@ -100,7 +98,7 @@ def merged(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """`entries` without repetition, in the order of their first; each says how many it stands for
     where that is more than one."""
     counts = Counter(map(json.dumps, entries))
-    return [json.loads(one) | ({"count": n} if n > 1 else {}) for one, n in counts.items()]
+    return [json.loads(text) | ({"count": n} if n > 1 else {}) for text, n in counts.items()]
 
 
 def predicted_launches(epoch: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -118,10 +116,10 @@ def kept_costs() -> list[dict[str, Any]]:
 
 def amounts(cost: Cost) -> Counter[Operation]:
     """The operations, each on its own."""
-    found: Counter[Operation] = Counter()
+    counts: Counter[Operation] = Counter()
     for each in cost.operations:
-        found[replace(each, count=1)] += each.count
-    return found
+        counts[replace(each, count=1)] += each.count
+    return counts
 
 
 def parsed(fields: dict[str, Any]) -> Cost:
@@ -131,31 +129,30 @@ def parsed(fields: dict[str, Any]) -> Cost:
 @pytest.mark.slow
 def test_the_kept_costs_are_what_bench_counts():
     kept = kept_costs()
-    lost = [
-        one["model"] for one in outputs(1 if in_ci() or weekly() else 3) if packed(one) not in kept
-    ]
+    costs = outputs(1 if in_ci() or weekly() else 3)
+    lost = [fields["model"] for fields in costs if packed(fields) not in kept]
     assert not lost, "python tests/test_costs.py"
 
 
 def test_precisions_that_are_kept_once_cost_the_same_on_a_gpu():
     for precision, other in SAME_AS.items():
         for model in ("disc-4", "resnet-56"):  # which the CPU does not compute in f16
-            one, two = count(model, None, precision), count(model, None, other)
-            assert parsed(one).operations == parsed(two).operations
-            ours, theirs = one["epoch"], two["epoch"]
-            assert predicted_launches(ours) == predicted_launches(theirs)
-            assert ours["bytes"] == theirs["bytes"]
+            costs = [count(model, None, name) for name in (precision, other)]
+            assert parsed(costs[0]).operations == parsed(costs[1]).operations
+            epoch, of_other = (fields["epoch"] for fields in costs)
+            assert predicted_launches(epoch) == predicted_launches(of_other)
+            assert epoch["bytes"] == of_other["bytes"]
 
 
 def test_a_forward_pass_is_counted():
     asked = ("--mlp=784,512,10", "--batch=64", "--rows=1000")
-    one, training = parsed(cost("--family=Forward", *asked)), parsed(cost(*asked))
-    assert (one.params, one.batch, one.fields["steps"]) == (training.params, 64, 1)
-    products = [product for each in one.operations for product in each.products]
+    forward, training = parsed(cost("--family=Forward", *asked)), parsed(cost(*asked))
+    assert (forward.params, forward.batch, forward.fields["steps"]) == (training.params, 64, 1)
+    products = [product for each in forward.operations for product in each.products]
     assert products == [Product(64, 512, 784), Product(64, 10, 512)]
-    assert {each.kind for each in one.operations} == {"product", "elementwise"}
-    assert (one.bytes_from_device, training.bytes_from_device) == (64 * 10 * 4, 0)
-    launches = one.fields["epoch"]["device_launches"]["cuda"]
+    assert {each.kind for each in forward.operations} == {"product", "elementwise"}
+    assert (forward.bytes_from_device, training.bytes_from_device) == (64 * 10 * 4, 0)
+    launches = forward.fields["epoch"]["device_launches"]["cuda"]
     placements = ["resident", "pageable", "pinned"]
     assert {way: [*data] for way, data in launches.items()} == dict.fromkeys(
         ("eager", "graph"), placements
@@ -184,19 +181,19 @@ def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
         flags = ("precision", "activation", "optimizer", "batch", "rows")
         asked = [f"--{flag}={getattr(mlp, flag)}" for flag in flags]
         asked.append(f"--loss-function={mlp.loss.replace('_', '-')}")
-        own, theirs = mlp.cost(), cost(f"--mlp={','.join(map(str, mlp.widths))}", *asked)
-        assert amounts(own) == amounts(parsed(theirs)), own.model
-        epoch = own.fields["epoch"]
+        ours, theirs = mlp.cost(), cost(f"--mlp={','.join(map(str, mlp.widths))}", *asked)
+        assert amounts(ours) == amounts(parsed(theirs)), ours.model
+        epoch = ours.fields["epoch"]
         theirs["epoch"]["device_launches"] = predicted_launches(theirs["epoch"])
-        assert epoch == {name: theirs["epoch"][name] for name in epoch}, own.model
-        for name in own.fields.keys() - {"epoch"}:
-            assert own.fields[name] == theirs[name], (own.model, name)
+        assert epoch == {name: theirs["epoch"][name] for name in epoch}, ours.model
+        for name in ours.fields.keys() - {"epoch"}:
+            assert ours.fields[name] == theirs[name], (ours.model, name)
 
 
 def test_disc_networks_have_the_widths_of_bench():
     for model in ("disc-2x1.125", "disc-8x1.0625", "disc-11x3.9375"):
-        own = network_of(model)
-        assert own is not None and own.params == count(model, None, "f32")["params"]
+        network = network_of(model)
+        assert network is not None and network.params == count(model, None, "f32")["params"]
 
 
 def test_the_kept_costs_add_up():
@@ -208,6 +205,6 @@ def test_the_kept_costs_add_up():
 
 
 if __name__ == "__main__":
-    lines = (json.dumps(packed(one), separators=(",", ":")) for one in outputs())
+    lines = (json.dumps(packed(fields), separators=(",", ":")) for fields in outputs())
     COSTS_PATH.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print(f"wrote {COSTS_PATH}")

@@ -35,15 +35,15 @@ class Installation:
         shutil.copytree(TOOLKIT / "bin", self.toolkit / "bin", symlinks=True)  # nvcc looks around
         (self.toolkit / "nvvm").symlink_to(TOOLKIT / "nvvm")
         (self.toolkit / "targets" / "x86_64-linux").mkdir(parents=True)
-        for own, target in (("include", "include"), ("lib64", "lib")):
-            (self.toolkit / own).mkdir()
-            for path in (TOOLKIT / own).iterdir():
+        for name, target in (("include", "include"), ("lib64", "lib")):
+            (self.toolkit / name).mkdir()
+            for path in (TOOLKIT / name).iterdir():
                 if not path.name.startswith(("cublas", "libcublas")):
-                    (self.toolkit / own / path.name).symlink_to(path)
-            (self.toolkit / "targets" / "x86_64-linux" / target).symlink_to(self.toolkit / own)
+                    (self.toolkit / name / path.name).symlink_to(path)
+            (self.toolkit / "targets" / "x86_64-linux" / target).symlink_to(self.toolkit / name)
         (self.toolkit / "lib").symlink_to("lib64")
-        said = _said("c++", "-E", "-x", "c++", "-v", "/dev/null")
-        listed = said.partition("> search starts here:")[2].partition("End of search")[0]
+        verbose = printed_by("c++", "-E", "-x", "c++", "-v", "/dev/null")
+        listed = verbose.partition("> search starts here:")[2].partition("End of search")[0]
         folders = [word for word in listed.split() if not word.startswith("/usr/local/")]
         more = ["-nostdinc", *(f"-isystem{folder}" for folder in folders), "-Wl,-nostdlib"]
         real = shutil.which("c++")
@@ -70,7 +70,7 @@ class Installation:
 
     def configure(self, *flags: str, code: int = 0) -> str:
         """What CMake says, which ends with that code."""
-        own = {
+        variables = {
             "VIRTUAL_ENV": str(self.folder / "environment"),
             "CUDACXX": str(self.toolkit / "bin" / "nvcc"),
             "CUDAHOSTCXX": str(self.folder / "g++"),
@@ -78,11 +78,11 @@ class Installation:
             **dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
         }
         command = ["cmake", "-S", PROJECT, "-B", self.folder / "build", *flags]
-        done = ran(*command, code=code, env=os.environ | own, timeout=600)
+        done = ran(*command, code=code, env=os.environ | variables, timeout=600)
         return done.stdout + done.stderr
 
 
-def _said(*command: str | Path) -> str:
+def printed_by(*command: str | Path) -> str:
     done = ran(*command)
     return done.stdout + done.stderr
 
@@ -95,11 +95,11 @@ def made_up(tmp_path: Path) -> Installation:
 def test_cublaslt_of_a_python_package_is_built_with_for_the_gpus_here(made_up):
     library = made_up.package(f"cu{MAJOR}")
     made_up.sees("80,90")
-    said = made_up.configure("-DCROSSOVER_CUDA=ON")
-    assert f"-- cublasLt: {library}" in said
-    assert re.search(r"-- GPU backend: CUDA [\d.]+, for 80-real;90-real\n", said)
-    _said("cmake", "--build", made_up.folder / "build")
-    assert int(_said(made_up.folder / "build" / "program")) >= 120000
+    printed = made_up.configure("-DCROSSOVER_CUDA=ON")
+    assert f"-- cublasLt: {library}" in printed
+    assert re.search(r"-- GPU backend: CUDA [\d.]+, for 80-real;90-real\n", printed)
+    printed_by("cmake", "--build", made_up.folder / "build")
+    assert int(printed_by(made_up.folder / "build" / "program")) >= 120000
 
 
 def test_a_gpu_that_the_compiler_no_longer_knows_gets_no_code(made_up):
@@ -112,10 +112,10 @@ def test_a_gpu_that_the_compiler_no_longer_knows_gets_no_code(made_up):
 def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_knows(made_up):
     library = made_up.package("cublas")  # as before CUDA 13
     made_up.sees("")
-    said = made_up.configure()
-    assert f"-- cublasLt: {library}" in said
-    known = _said(made_up.toolkit / "bin" / "nvcc", "--list-gpu-code").split()
-    (line,) = (line for line in said.splitlines() if line.startswith("-- GPU backend: "))
+    printed = made_up.configure()
+    assert f"-- cublasLt: {library}" in printed
+    known = printed_by(made_up.toolkit / "bin" / "nvcc", "--list-gpu-code").split()
+    (line,) = (line for line in printed.splitlines() if line.startswith("-- GPU backend: "))
     compiled = line.rpartition(" ")[2].replace("-real", "").split(";")
     assert {"75", "80", "90"} <= set(compiled)
     for generation in ("100", "110", "120"):
@@ -126,10 +126,10 @@ def test_without_a_gpu_there_is_code_for_every_generation_that_the_compiler_know
 def test_without_cublaslt_there_is_no_backend_and_on_fails(mode, made_up):
     (made_up.site / "nvidia" / "cublas" / "lib").mkdir(parents=True)
     (made_up.site / "nvidia" / "cublas" / "lib" / "libcublasLt.so.11").touch()  # of another CUDA
-    said = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
+    printed = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
     lacking = f"cublasLt of CUDA {MAJOR} is neither in the toolkit of "
-    assert lacking in " ".join(said.split())
-    assert ("-- No GPU backend: " in said) == (mode == "AUTO")
+    assert lacking in " ".join(printed.split())
+    assert ("-- No GPU backend: " in printed) == (mode == "AUTO")
 
 
 @pytest.mark.parametrize("mode", ["AUTO", "ON"])
@@ -137,6 +137,6 @@ def test_a_compiler_that_nvcc_refuses_does_not_stop_auto(mode, made_up):
     made_up.package("cublas")
     refusal = "host_config.h:143:2: error: #error -- unsupported GNU version!"
     made_up.compiler(f"import sys\nprint({refusal!r}, file=sys.stderr)\nsys.exit(1)")
-    said = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
+    printed = made_up.configure(f"-DCROSSOVER_CUDA={mode}", code=mode == "ON")
     builds_none = "builds no program here (host_config.h:143:2: error: #error -- unsupported"
-    assert builds_none in " ".join(said.split())
+    assert builds_none in " ".join(printed.split())

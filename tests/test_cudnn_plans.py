@@ -54,9 +54,9 @@ needs_cudnn = pytest.mark.skipif(
 def test_a_library_is_loaded_when_it_is_called_and_what_is_wrong_with_it_is_said(tmp_path):
     library = tmp_path / "libcudnn.so.9"
     library.write_text("not a library")
-    said = run(ALWAYS, tmp_path).stderr
-    assert f"there is no libcudnn.so.9 ({library}: " in said
-    assert "): install the Python package nvidia-cudnn-cu" in said
+    reason = run(ALWAYS, tmp_path).stderr
+    assert f"there is no libcudnn.so.9 ({library}: " in reason
+    assert "): install the Python package nvidia-cudnn-cu" in reason
     library.unlink()
     make_empty(library)
     assert OLDER in run(ALWAYS, tmp_path).stderr
@@ -90,7 +90,7 @@ def test_the_plans_are_those_of_the_table(generation):
     table = re.search(rf"^sm_{generation},.*\n(?: .*\n)+", text, re.MULTILINE)
     assert table is not None
     told = ask(generation)
-    of, here = (found.partition("\n")[0].rpartition(", ")[2] for found in (table[0], told))
+    of, here = (text.partition("\n")[0].rpartition(", ")[2] for text in (table[0], told))
     if of != here:
         pytest.skip(f"the table is of {of}, the build of {here}")
     assert told == table[0]

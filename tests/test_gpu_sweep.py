@@ -93,7 +93,8 @@ def test_a_stage_that_fails_does_not_prevent_the_others(trouble, commands):
     assert commands.run(*FIRST) == (trouble != "nothing", ["--check", "gpu.json"])
     verdicts = re.findall(r"^(\w+) +\d+ s  (\w+)", commands.log(), re.MULTILINE)
     failed = {"--check": "check", "gpu.json": "gpu"}.get(trouble)
-    assert verdicts == [(one, "failed" if one == failed else "passed") for one in ("check", "gpu")]
+    stages = ("check", "gpu")
+    assert verdicts == [(name, "failed" if name == failed else "passed") for name in stages]
 
 
 def test_a_gpu_that_bench_does_not_find_is_not_paid_for(commands):
@@ -170,11 +171,11 @@ def packed(commands: Commands) -> Path:
     assert commands.run("--pack=packed")[0] == 0
     root = commands.folder / "root"
     shutil.unpack_archive(commands.folder / "packed" / "pack.tar.gz", root / "pack")
-    for found in map(Path, re.findall(r"(/\S+) \(0x", told)):
-        if found.name.partition(".so")[0] in ON_EVERY_MACHINE:
-            to = root / found.relative_to("/")
+    for library in map(Path, re.findall(r"(/\S+) \(0x", told)):
+        if library.name.partition(".so")[0] in ON_EVERY_MACHINE:
+            to = root / library.relative_to("/")
             to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(found.resolve(), to)
+            shutil.copy(library.resolve(), to)
     (root / "tmp").mkdir()
     return root
 

@@ -10,6 +10,7 @@ from typing import Any
 import fastjsonschema
 import pytest
 from bench_runs import BENCH, ROOT, SHORT, assert_refused, bench, measure
+from scripts import script
 
 from plots import units
 from plots.cli import main
@@ -44,7 +45,7 @@ def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     assert crossover["ladders"]["mine"] == ["minex0.5", "mine", "minex2"]
     assert crossover["ladder_batches"]["mine"] == 20
     assert "--network=mine.json" in crossover["configuration"]["command"]
-    inner = [one["layers"][0]["out_features"] for one in crossover["networks"]]
+    inner = [described["layers"][0]["out_features"] for described in crossover["networks"]]
     assert inner == [32, 8, 16]
     assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
 
@@ -59,14 +60,14 @@ def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys
     assert main(words) == 0
     screen = capsys.readouterr().out
     assert max(map(len, screen.splitlines())) <= 80 and screen.count("\n") <= 25
-    said = " ".join(screen.split())
-    assert "CPU, 1 thread" in said and "RTX 4090, predicted" in said
-    assert "(measured: batch 20, 100)" in said and "(measured: scale 1, 64)" in said
-    assert "a step on the RTX 4090" in said and "The CPU is bound by" in said
+    text = " ".join(screen.split())
+    assert "CPU, 1 thread" in text and "RTX 4090, predicted" in text
+    assert "(measured: batch 20, 100)" in text and "(measured: scale 1, 64)" in text
+    assert "a step on the RTX 4090" in text and "The CPU is bound by" in text
     cost = json.loads(bench("--cost", f"--network={network}", "--batch=20").stdout)
     planned = cost["device_bytes"]["cuda"]
     assert planned["bytes"] > planned["workspace_bytes"] > 0
-    assert f"{units.binary_bytes(planned['bytes'])} on a GPU" in said
+    assert f"{units.binary_bytes(planned['bytes'])} on a GPU" in text
 
 
 def test_it_is_listed_and_described(network):
@@ -80,19 +81,15 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An interpreter that imports all but bad.py and what ends it, trains all but worse.py, and
     writes its words."""
     monkeypatch.setattr(own_network, "FOLDER", tmp_path)
-    python = tmp_path / "python"
-    python.write_text(
-        f"#!{sys.executable}\nimport sys\nwords = sys.argv[1:]\n"
-        'out = words[words.index("-o") + 1]\n'
+    return script(
+        tmp_path / "python",
+        'import sys\nwords = sys.argv[1:]\nout = words[words.index("-o") + 1]\n'
         'if "networks" in words and ("bad" in out or "worse" in out):\n'
         '    print("python -m networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
         'if "ends" in out and "networks" in words:\n    sys.exit(0)\n'
         'if "worse" in out:\n    sys.exit(1)\n'
         'open(out, "w").write(" ".join(words))\n',
-        encoding="utf-8",
     )
-    python.chmod(0o755)
-    return python
 
 
 def test_what_is_no_json_is_imported_first(tmp_path, python):
@@ -102,8 +99,8 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     (made,) = tmp_path.glob("net-make-*.json")
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
-    said = f"-m networks import {source} {' '.join(pair)} -o {made}"
-    assert made.read_text(encoding="utf-8") == said
+    command = f"-m networks import {source} {' '.join(pair)} -o {made}"
+    assert made.read_text(encoding="utf-8") == command
     with pytest.raises(Failure, match=r"bad\.onnx was not imported"):
         own_network.imported(["--network=bad.onnx"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
@@ -151,15 +148,15 @@ def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
 
 
 @pytest.mark.parametrize(
-    "flag",
-    ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"],
+    "flag", ["--loss-function=module", "--loss-function=net.py:loss", "--data=d.py:all"]
 )
 def test_what_only_modules_have_is_not_imported(flag, tmp_path, python):
     got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)
     (spec,) = tmp_path.glob("net-make-*.module.json")
     assert got == ["--rows=9", f"--network={spec}"]
-    said = spec.read_text(encoding="utf-8")
-    assert f" {flag} " in said and said.endswith(f"--reason={flag} is of modules as they are")
+    command = spec.read_text(encoding="utf-8")
+    assert f" {flag} " in command
+    assert command.endswith(f"--reason={flag} is of modules as they are")
 
 
 def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
@@ -167,12 +164,12 @@ def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run.json"
     with pytest.raises(Failure, match=r"measured net\.json, .* --network=FOLDER/net\.json"):
-        own_network.found("--network=net.json", run)
+        own_network.located("--network=net.json", run)
     (tmp_path / "imported").mkdir()
     for path in (tmp_path / "imported" / "net.json", tmp_path / "b.json"):
         path.write_text("{}", encoding="utf-8")
     places = f"{tmp_path}/imported/net.json,{tmp_path}/b.json"
-    assert own_network.found("--network=net.json,b.json", run) == f"--network={places}"
+    assert own_network.located("--network=net.json,b.json", run) == f"--network={places}"
 
 
 # --- networks/schema.json, its form for editors, says of files what bench does
@@ -183,8 +180,7 @@ NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text(
 
 
 def told(*words: str) -> str:
-    done = bench(*words)
-    assert done.returncode == 0, done.stderr
+    done = bench(*words, code=0)
     return done.stdout
 
 

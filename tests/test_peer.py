@@ -28,9 +28,8 @@ def loss(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(rows[0]["loss_first_epoch"])
 
 
-def told(*arguments: str, code: int = 2, **variables: str) -> str:
-    done = bench(*arguments, variables=variables)
-    assert done.returncode == code, done.stdout + done.stderr
+def told(*arguments: str, **variables: str) -> str:
+    done = bench(*arguments, variables=variables, code=2)
     return done.stdout + done.stderr
 
 
@@ -80,8 +79,8 @@ def test_it_is_told_of_a_pass_what_it_is_told_of_training(tmp_path):
 
 
 def test_a_peer_brings_rows_of_its_own(tmp_path):
-    own = ("--family=Peak", "--program=fake", *OWN[1:], FAKE)
-    document = measure(tmp_path, *own, FAKE_PEER="brings")
+    alone = ("--family=Peak", "--program=fake", *OWN[1:], FAKE)
+    document = measure(tmp_path, *alone, FAKE_PEER="brings")
     (row,) = document["rows"]
     assert row["name"] == (
         "Epoch/model:its-own/batch:4/precision:f32/program:fake/device:cpu/execution:eager/"
@@ -90,7 +89,7 @@ def test_a_peer_brings_rows_of_its_own(tmp_path):
     assert (row["label"], row["params"], row["repetitions"]) == ("its own of its own", 3, 3)
     assert row["loss_first_epoch"] == 7  # by a process with the variables that it asked for
     file = loading.load_file(tmp_path / "result.json")
-    assert [one.model for one in file.peers] == ["its-own"] and not file.rows
+    assert [row.model for row in file.peers] == ["its-own"] and not file.rows
     assert file.peers[0].ladder and file.peers[0].ladder.name == "its"
     beside = measure(tmp_path, *TWO, FAKE, FAKE_PEER="brings")
     assert programs(beside) == ["bench", "bench", "fake"]
@@ -122,7 +121,7 @@ def test_networks_that_tests_of_peers_read_are_those_of_bench():
 
 
 @pytest.mark.parametrize(
-    ("peer", "said"),
+    ("peer", "reason"),
     [
         ("diverges", "loss_first_epoch is 12, and 0."),
         ("fails", "it is a fake"),
@@ -130,13 +129,13 @@ def test_networks_that_tests_of_peers_read_are_those_of_bench():
         ("repeat", "the worker's process answered 'repeat' with nonsense ('times."),
     ],
 )
-def test_rows_that_fail_leave_those_of_bench_alone(tmp_path, peer, said):
+def test_rows_that_fail_leave_those_of_bench_alone(tmp_path, peer, reason):
     document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_PEER=peer)
     assert programs(document) == ["bench", "fake", "fake"] * 2
     for row in document["rows"][::3]:
         assert "outcome" not in row
     for row in (*document["rows"][1::3], *document["rows"][2::3]):
-        assert row["error_message"].startswith(said) and "repetitions" not in row
+        assert row["error_message"].startswith(reason) and "repetitions" not in row
 
 
 def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
@@ -163,11 +162,11 @@ def test_one_that_says_nothing_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("peer", "said"), [("rows", "nonsense"), ("describe:silent", "did not answer within 2 s")]
+    ("peer", "reason"), [("rows", "nonsense"), ("describe:silent", "did not answer within 2 s")]
 )
-def test_nonsense_and_silence_about_itself_name_the_peer(peer, said):
+def test_nonsense_and_silence_about_itself_name_the_peer(peer, reason):
     (line,) = told(*TWO, FAKE, "--patience=0.2s", FAKE_PEER=peer).splitlines()
-    assert line.startswith("bench: --peer: '") and "fake.py" in line and said in line
+    assert line.startswith("bench: --peer: '") and "fake.py" in line and reason in line
 
 
 def test_its_rows_can_be_measured_alone(tmp_path):
@@ -180,7 +179,8 @@ def test_a_run_goes_on_with_whole_groups(tmp_path, loss):
     # As a run that ended while the second network's rows were being written.
     kept = [row["name"] for row in document["rows"][:4]]
     document["rows"] = document["rows"][:4]
-    document["benchmarks"] = [one for one in document["benchmarks"] if one["name"] in kept]
+    entries = document["benchmarks"]
+    document["benchmarks"] = [entry for entry in entries if entry["name"] in kept]
     crossover = document["context"]["crossover"]
     crossover["complete"] = False
     crossover["parts"][0]["rows"] = 4

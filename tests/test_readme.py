@@ -52,9 +52,9 @@ def linked(page: Path, words: str) -> rows.File:
     """The result file that `page` links with these words."""
     text = page.read_text(encoding="utf-8")
     pattern = words.replace(" ", r"\s+")
-    found = re.search(rf"\[{pattern}\]\(([^)]*results/[^)]+\.json)\)", text)
-    assert found, f"{page.name}: no link from '{words}' to a file under results/"
-    return loading.load_file((page.parent / found[1]).resolve())
+    link = re.search(rf"\[{pattern}\]\(([^)]*results/[^)]+\.json)\)", text)
+    assert link, f"{page.name}: no link from '{words}' to a file under results/"
+    return loading.load_file((page.parent / link[1]).resolve())
 
 
 @cache
@@ -121,7 +121,7 @@ def chart() -> bytes:
     guess = glance(file, comparisons(file), predictions([file]).of(file))
     real = at_a_glance()
     assert real.strips and guess.strips
-    above = [replace(one, label=f"{one.label}, measured") for one in real.strips.strips]
+    above = [replace(strip, label=f"{strip.label}, measured") for strip in real.strips.strips]
     both = replace(real.strips, strips=(*above, *guess.strips.strips))
     return draw_strips(both).pictures.png
 
@@ -147,7 +147,7 @@ def written(name: str) -> str:
     text = page.read_text(encoding="utf-8")
     block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     assert block.search(text), f"{page.name}: no <!-- {name} -->"
-    return block.sub(lambda found: f"{found[1]}{write()}{found[2]}", text)
+    return block.sub(lambda match: f"{match[1]}{write()}{match[2]}", text)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -246,8 +246,8 @@ def fields(schema: object) -> Iterator[str]:
 def test_every_field_of_the_schema_is_defined():
     schema = json.loads((ROOT / "plots/file/schema.json").read_text(encoding="utf-8"))
     text = FENCE.sub("", (ROOT / "results/README.md").read_text(encoding="utf-8"))
-    said = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
-    assert set(fields(schema)) - said == set()
+    defined = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
+    assert set(fields(schema)) - defined == set()
 
 
 def write() -> None:

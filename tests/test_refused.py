@@ -27,11 +27,11 @@ HEAD = "# Written by .venv/bin/python tests/test_refused.py from the lines with 
 
 def entries() -> dict[str, str]:
     """By command line what is said of it."""
-    told = TEXTS.read_text("utf-8").removeprefix(HEAD).split("$ ")[1:]
-    return {command: text for command, _, text in (one.partition("\n") for one in told)}
+    parts = TEXTS.read_text("utf-8").removeprefix(HEAD).split("$ ")[1:]
+    return {command: text for command, _, text in (part.partition("\n") for part in parts)}
 
 
-def said(command: str, out: Path) -> str:
+def refusal(command: str, out: Path) -> str:
     """With exit code 2, in a line, and the file from before as it was."""
     program, *words = shlex.split(command)
     if program == "bench":
@@ -55,12 +55,13 @@ def said(command: str, out: Path) -> str:
 
 @pytest.mark.parametrize("command", entries())
 def test_what_is_refused_is_said(tmp_path, command):
-    assert said(command, tmp_path / "result.json") == entries()[command].rstrip("\n") + "\n"
+    assert refusal(command, tmp_path / "result.json") == entries()[command].rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
-        asked = [f"$ {one}\n{said(one, Path(folder, 'result.json'))}" for one in entries()]
-    TEXTS.write_text(HEAD + "\n".join(asked), "utf-8")
+        path = Path(folder, "result.json")
+        texts = [f"$ {command}\n{refusal(command, path)}" for command in entries()]
+    TEXTS.write_text(HEAD + "\n".join(texts), "utf-8")

@@ -44,9 +44,9 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
         f"{start} {pythons['pytorch']} -m peers.pytorch --mode=compile --devices=cpu",
         f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
     ]
-    own = run.parse(["--with-peers=py", *flags[:1]])
-    python = peers.python_of("pytorch", own.peers_python)
-    (peer,) = peers.beside({"pytorch": python}, own.bench)
+    with_python = run.parse(["--with-peers=py", *flags[:1]])
+    python = peers.python_of("pytorch", with_python.peers_python)
+    (peer,) = peers.beside({"pytorch": python}, with_python.bench)
     program = f"{tmp_path / 'py'} -m peers.pytorch --mode=compile"
     assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {program}")
 
@@ -64,7 +64,7 @@ def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):
     monkeypatch.setattr(run.results, "commit_of", lambda _: "abc1234")
-    monkeypatch.setattr(run.other, "FOLDER", tmp_path)
+    monkeypatch.setattr(peers, "COMMITS", tmp_path)
     command = ["/b/bench", "--threads=1"]
     path = run.with_other(run.parse(["--check-statistics", "--threads=1"]), command)
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
@@ -76,11 +76,11 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
 
 @pytest.mark.parametrize("command", ["run", "test"])
 @pytest.mark.parametrize(
-    ("flag", "said"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
+    ("flag", "text"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
 )
-def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, said, tmp_path):
+def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, text, tmp_path):
     done = ran(ROOT / command, flag, cwd=tmp_path)
-    assert done.stdout.startswith(said) and done.stderr == ""
+    assert done.stdout.startswith(text) and done.stderr == ""
 
 
 # --- commands, logs, endings
@@ -99,20 +99,20 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "sentence"),
     [
         (console.Failure("a sentence", 2), 2, "./x: a sentence\n"),
         (console.Stopped(signal.SIGTERM), 143, "\n./x: stopped; start it again"),
         (PermissionError(13, "Permission denied", "/f"), 1, "./x: /f: Permission denied\n"),
     ],
 )
-def test_whatever_goes_wrong_ends_as_a_sentence(error, code, said, capsys, monkeypatch):
+def test_whatever_goes_wrong_ends_as_a_sentence(error, code, sentence, capsys, monkeypatch):
     def main(_: list[str]) -> int:
         raise error
 
     monkeypatch.setattr(console, "_heed_signals", lambda: None)
     assert console.guarded("./x", main) == code
-    assert capsys.readouterr().err.startswith(said)
+    assert capsys.readouterr().err.startswith(sentence)
 
 
 def test_a_build_folder_that_cannot_be_written_is_said_so(tmp_path, monkeypatch):

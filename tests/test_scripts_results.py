@@ -88,8 +88,8 @@ def test_an_unfinished_run_is_offered_and_a_new_one_begun(tries, capsys):
     before = run_file(tries / "a.json", 1000)
     path, flags, _ = destination("--sweep=quick")
     assert path != before and flags == ["--sweep=quick"]
-    said = capsys.readouterr().err
-    assert f"{before} has 3 rows" in said and "./run --resume goes on with it" in said
+    offer = capsys.readouterr().err
+    assert f"{before} has 3 rows" in offer and "./run --resume goes on with it" in offer
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,9 @@ def test_a_whole_sweep_leaves_the_tries_and_has_the_page(tries, changes, why, dr
     assert drawn == [("report", path, "-o", page, "--summary")]
     assert path.is_file() and path.with_suffix(".check").is_file()
     assert begun.exists() is bool(why)
-    said = capsys.readouterr().out
-    assert f"results: {path}\n" in said and ("a try: " in said) is bool(why) and why in said
+    printed = capsys.readouterr().out
+    assert f"results: {path}\n" in printed and why in printed
+    assert ("a try: " in printed) is bool(why)
 
 
 def test_a_run_never_replaces_one_of_the_same_name(tries):
@@ -211,9 +212,9 @@ def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
 
 
 def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
-    own = run.Arguments(report=False, gpu="4090", modules=[path.with_name("net.module.json")])
-    assert run.conclude(path, 0, 0.0, own) == 0
-    assert drawn == [("advise", "--network", own.modules[0], "--gpu", "4090", path)]
+    parsed = run.Arguments(report=False, gpu="4090", modules=[path.with_name("net.module.json")])
+    assert run.conclude(path, 0, 0.0, parsed) == 0
+    assert drawn == [("advise", "--network", parsed.modules[0], "--gpu", "4090", path)]
 
 
 def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):

@@ -102,9 +102,9 @@ def test_an_unsound_environment_is_made_anew(done, damage):
     assert done == [CREATED, INSTALLED] * 2
 
 
-@pytest.mark.parametrize("own", ["bin/python", "pyvenv.cfg"])
-def test_a_users_own_environment_is_left_alone(done, own, capsys):
-    theirs = Path.cwd() / ".venv" / own
+@pytest.mark.parametrize("name", ["bin/python", "pyvenv.cfg"])
+def test_a_users_own_environment_is_left_alone(done, name, capsys):
+    theirs = Path.cwd() / ".venv" / name
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine", encoding="utf-8")
     ensure()
@@ -171,15 +171,15 @@ def test_the_report_is_drawn_by_our_own_modules(tmp_path, monkeypatch, capfd):
 
 
 def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
-    own = tmp_path / "it's a $HOME"
-    own.symlink_to(sys.prefix)
-    command = tmp_path / "crossover"
-    monkeypatch.setattr(environment, "PYTHON", own / Path(sys.executable).relative_to(sys.prefix))
+    prefix = tmp_path / "it's a $HOME"
+    prefix.symlink_to(sys.prefix)
+    command, python = tmp_path / "crossover", Path(sys.executable).relative_to(sys.prefix)
+    monkeypatch.setattr(environment, "PYTHON", prefix / python)
     monkeypatch.setattr(environment, "COMMAND", command)
     _somebody_elses(tmp_path, monkeypatch)
     environment.install_command()
-    said = ran(command, "why", "no such file.json", code=2, cwd=tmp_path).stderr
-    assert "no such file.json: no such file" in said
+    complaint = ran(command, "why", "no such file.json", code=2, cwd=tmp_path).stderr
+    assert "no such file.json: no such file" in complaint
     assert ran(command, "x", code=2, cwd=tmp_path).stderr.startswith("crossover: ")
 
 
@@ -247,7 +247,7 @@ def _no_network(_: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "said"),
+    ("driver", "reason"),
     [
         (None, "no nvcc was found, and no NVIDIA driver is installed"),
         ((12, 8), "the driver here runs CUDA 12.8, for which there are no wheels"),
@@ -255,12 +255,12 @@ def _no_network(_: object) -> None:
     ],
 )
 @pytest.mark.usefixtures("wheels")
-def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, said, monkeypatch, capsys):
+def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, reason, monkeypatch, capsys):
     monkeypatch.setattr(cuda, "driver_version", lambda: driver)
     monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
     assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
-    assert said in capsys.readouterr().err
-    with refused(re.escape(said)):
+    assert reason in capsys.readouterr().err
+    with refused(re.escape(reason)):
         cuda.choose("on")
 
 

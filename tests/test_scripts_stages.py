@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scripts import ran, script
 
-from tools import fuzz, sources, stages, test
+from tools import console, fuzz, sources, stages, test
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
@@ -52,13 +52,16 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch)
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sources, "ROOT", tmp_path)
-    monkeypatch.setattr(sources.other, "ROOT", tmp_path)
+    """A checkout within somebody else's repository."""
+    root = tmp_path / "checkout"
+    for module in (sources, console):
+        monkeypatch.setattr(module, "ROOT", root)
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)  # of another repository
     for name in ("src/a.cpp", "run", "results/a/1.json", "tools/one.py"):
-        append(tmp_path / name)
-    return tmp_path
+        append(root / name)
+    git(tmp_path, "init", "-q")
+    return root
 
 
 def append(path: Path) -> None:
@@ -136,7 +139,7 @@ def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
     script(fuzz.BUILD / "one", FINDS.format(ran=str(tmp_path / "ran")))
     assert not fuzz.short() and not fuzz.short()
     out = capsys.readouterr().out
-    found = fuzz.FINDINGS / "one" / "crash-1"
-    assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {found}; again: " in out
+    crash = fuzz.FINDINGS / "one" / "crash-1"
+    assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {crash}; again: " in out
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
-    assert "-runs=20000 -seed=1 " in again and str(found.parent) in again.split()
+    assert "-runs=20000 -seed=1 " in again and str(crash.parent) in again.split()

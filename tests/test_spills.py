@@ -40,8 +40,8 @@ def compiler() -> str | None:
     """The build's, or that of the PATH."""
     cache = ROOT / "build" / "CMakeCache.txt"
     text = cache.read_text(encoding="utf-8") if cache.is_file() else ""
-    found = re.search(r"^CMAKE_CUDA_COMPILER:[A-Z]+=(.+)$", text, re.MULTILINE)
-    return shutil.which(found.group(1) if found else "nvcc")
+    nvcc = re.search(r"^CMAKE_CUDA_COMPILER:[A-Z]+=(.+)$", text, re.MULTILINE)
+    return shutil.which(nvcc[1] if nvcc else "nvcc")
 
 
 def disassembler(nvcc: str) -> Path | None:
@@ -69,11 +69,11 @@ def instructions(nvdisasm: Path, cubin: Path) -> Iterator[tuple[str, list[str]]]
 
 
 def faults(kernel: str, code: list[str]) -> Iterator[str]:
-    found = re.search(r"\d([a-z_]+)_kernel(?=[IE])", kernel)
-    name = found[1] if found else kernel
+    mangled = re.search(r"\d([a-z_]+)_kernel(?=[IE])", kernel)
+    name = mangled[1] if mangled else kernel
 
     def uses(operations: str) -> bool:
-        return any(re.match(operations, one) for one in code)
+        return any(re.match(operations, instruction) for instruction in code)
 
     # A sine of large numbers takes digits of pi from there.
     if uses(r"LDL|STL") and "functions4Sine" not in kernel:
@@ -93,7 +93,7 @@ def faults(kernel: str, code: list[str]) -> Iterator[str]:
         # A thread that waits polls; then comes whatever it loads first.
         after = re.split(r"(?:LD\.E\.STRONG\.GPU )+", " ".join(code))[1:]
         first = [re.search(r"CCTL\.IVALL|LDG\S*|$", part) for part in after]
-        if not first or any(found is None or found[0] != "CCTL.IVALL" for found in first):
+        if not first or any(load is None or load[0] != "CCTL.IVALL" for load in first):
             yield "keeps the first-level cache at a barrier of the grid"
 
 
@@ -118,8 +118,8 @@ def test_kernels_are_assembled_as_they_are_meant(tmp_path, source, generation):
     assert max(registers) * THREADS.get(source, 256) <= 65536, told
     symbols = [line.split() for line in ran("readelf", "-sW", cubin).stdout.splitlines()]
     unresolved = {words[7] for words in symbols if "UND" in words and words[7:]}
-    own = {name for name in unresolved if not name.startswith(".nv.")}
-    assert own == RESOLVED_BY_THE_DRIVER.get(source, set())
+    ours = {name for name in unresolved if not name.startswith(".nv.")}
+    assert ours == RESOLVED_BY_THE_DRIVER.get(source, set())
     if generation != ALWAYS:
         return
     nvdisasm = disassembler(nvcc)

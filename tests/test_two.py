@@ -41,9 +41,12 @@ def test_a_range_comes_to_sizes_a_factor_of_four_apart():
     assert {"--out=x.json", "--resume", "--family=Command", "--refine=command"} <= {*passed}
 
 
+def configuration(side: str, size: str = "1000", steps: str = "10") -> dict[str, str]:
+    return {"family": "Command", "size": size, "program": side, "step_count": steps}
+
+
 def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "10") -> Any:
-    own = {"family": "Command", "size": size, "program": side, "step_count": steps}
-    return commands.prepare(row=f"{side} {size} {steps}", configuration=own)
+    return commands.prepare(f"{side} {size} {steps}", configuration(side, size, steps))
 
 
 def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
@@ -63,8 +66,7 @@ def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
     times = commands.repeat("second 1000 10", 0.1, after_another=True)["times"]
     assert times == {"real_time": 2e3, "cpu_time": 1.5e3, "time_unit": "ms", "iterations": 1}
     assert ran == [("b 1000 10", 600.0, os.devnull)] * 2
-    again = {"family": "Command", "size": "1000", "program": "first", "step_count": "10"}
-    assert commands.prepare(row="x", configuration=again, iterations=1)["once"] == {}
+    assert commands.prepare("x", configuration("first"), iterations=1)["once"] == {}
     assert len(ran) == 2, "what is made again in another process has run before"
 
 
@@ -82,7 +84,7 @@ def test_outputs_are_compared_where_that_is_asked(order):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "reason"),
     [
         ("echo no >&2; echo 'this is why' >&2; echo >&2; exit 3", "exit code 3: this is why"),
         ("there-is-no-such-program 1 2", "exit code 127: .*not found"),
@@ -90,8 +92,8 @@ def test_outputs_are_compared_where_that_is_asked(order):
         ("sleep 1000", "did not end within 0.3 s; give fewer steps, a smaller n, or a longer"),
     ],
 )
-def test_a_command_without_a_time_says_why(command, said):
-    with pytest.raises(CommandFailed, match=said):
+def test_a_command_without_a_time_says_why(command, reason):
+    with pytest.raises(CommandFailed, match=reason):
         new_process()(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
 
 
@@ -141,8 +143,7 @@ def test_a_command_does_not_outlive_its_worker(tmp_path):
     )
     command = [sys.executable, ROOT / "peers" / "command.py", plan.word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        own = {"family": "Command", "size": "7", "program": "first", "step_count": "1"}
-        asked = {"do": "prepare", "row": "x", "configuration": own}
+        asked = {"do": "prepare", "row": "x", "configuration": configuration("first", "7", "1")}
         assert worker.stdin is not None
         worker.stdin.write(json.dumps(asked).encode() + b"\n")
         worker.stdin.flush()

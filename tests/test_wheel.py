@@ -49,9 +49,9 @@ def started(
     folder: Path, *command: str | Path, code: int | None = 0, **changed: str
 ) -> subprocess.CompletedProcess[str]:
     """Without what this Python was told of other modules."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    own |= {"XDG_DATA_HOME": str(folder / "data"), **changed}
-    return ran(*command, code=code, cwd=folder, env=own)
+    variables = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    variables |= {"XDG_DATA_HOME": str(folder / "data"), **changed}
+    return ran(*command, code=code, cwd=folder, env=variables)
 
 
 def crossover(
@@ -79,7 +79,7 @@ def test_it_names_its_own_commands(copy):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "text"),
     [
         (["--version"], 0, f"crossover {__version__}\n"),
         (["--help"], 0, "from what size is a GPU worth it?"),
@@ -94,9 +94,9 @@ def test_it_names_its_own_commands(copy):
     ],
     ids=lambda value: str(value[-1]) if isinstance(value, list) else "",
 )
-def test_its_commands_work_beside_modules_of_the_same_names(copy, user, words, code, said):
+def test_its_commands_work_beside_modules_of_the_same_names(copy, user, words, code, text):
     done = crossover(copy, user, *words, code=code)
-    assert said in (done.stderr if code else done.stdout) and "Traceback" not in done.stderr
+    assert text in (done.stderr if code else done.stdout) and "Traceback" not in done.stderr
 
 
 def test_it_hides_no_module_of_the_users(copy, user):
@@ -147,8 +147,8 @@ def test_it_measures_and_keeps_results_for_its_user(copy, user):
 def test_the_build_fits_the_processor(tmp_path, flags, name):
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags} rdrand\n", encoding="utf-8")
-    for one in ("bench", "bench-v3", "bench-v4"):
-        (tmp_path / one).touch()
+    for program in ("bench", "bench-v3", "bench-v4"):
+        (tmp_path / program).touch()
     assert build.fitting(tmp_path, cpuinfo).name == name
     (tmp_path / "bench-v3").unlink()
     (tmp_path / "bench-v4").unlink()
@@ -206,14 +206,15 @@ def test_the_wheel_holds_one_package_and_its_libraries(made):
         "crossover_bench.libs",
         info,
     }
-    own = {name.removeprefix("crossover_bench/") for name in names if "crossover_bench/" in name}
-    assert {*wheel.names(), *wheel.FILES, "__init__.py", "__main__.py"} <= own
+    prefix = "crossover_bench/"
+    packaged = {name.removeprefix(prefix) for name in names if prefix in name}
+    assert {*wheel.names(), *wheel.FILES, "__init__.py", "__main__.py"} <= packaged
     libraries = ("libgomp", "libbenchmark", "libhwy", "libdnnl")
     for library, licence in zip(
         libraries, ("libgomp", "benchmark", "highway", "onednn"), strict=True
     ):
         assert any(library in name for name in names), library
-        assert any(name.startswith(f"licenses/{licence}/") for name in own)
+        assert any(name.startswith(f"licenses/{licence}/") for name in packaged)
     assert made.stat().st_size < 60e6
 
 
@@ -247,7 +248,7 @@ def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         function = ""
-        found: set[str] = set()
+        always: set[str] = set()  # called wherever it runs
         dispatched: set[str] = set()
         for line in process.stdout:
             if head := _FUNCTION.match(line):
@@ -255,8 +256,8 @@ def test_no_wide_vector_lies_outside_what_is_chosen_at_run_time(made):
             elif _OWN_VECTORS.search(line):
                 # Highway's namespaces, of which the mangled name has the length before it.
                 is_chosen = re.search(r"\d+N_(?:AVX[0-9A-Z_]*|SSE4)", function)
-                (dispatched if is_chosen else found).add(function)
-    assert not found
+                (dispatched if is_chosen else always).add(function)
+    assert not always
     assert dispatched  # the pattern still finds what there is
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import LOGS, ROOT, CommandFailed, cores, run_logged, said, say, stage
+from tools.console import LOGS, ROOT, CommandFailed, cores, output_of, run_logged, say, stage
 from tools.cuda import Choice, driver_version
 
 # What the processors of a level of x86-64 have. An installed copy has a bench for each level
@@ -16,11 +16,11 @@ _V4 = {*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
 
 def fitting(folder: Path, cpuinfo: Path = Path("/proc/cpuinfo")) -> Path:
-    """Of the builds of bench in `folder` that for the latest processors that this one is of."""
+    """The build of bench in `folder` for the latest processors that this one is among."""
     for name, needed in (("bench-v4", _V4), ("bench-v3", _V3)):
         if (folder / name).exists():
-            found = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
-            if found and needed <= set(found[1].split()):
+            flags = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+            if flags and needed <= set(flags[1].split()):
                 return folder / name
     return folder / "bench"
 
@@ -88,7 +88,7 @@ def _is_done() -> bool:
     ninja = cache.get("CMAKE_MAKE_PROGRAM", "ninja")
     parts = ("crossover_cuda", "crossover_kernels")
     is_whole = cache.get("CROSSOVER_CUDA_GENERATIONS") == "all"
-    return is_whole and "no work to do" in said(ninja, "-C", folder("default"), "-n", *parts)
+    return is_whole and "no work to do" in output_of(ninja, "-C", folder("default"), "-n", *parts)
 
 
 def program(cuda: Choice) -> None:

@@ -32,7 +32,7 @@ def main() -> int:
     from plots import cli, commands  # noqa: PLC0415
 
     if words[0] in ("-h", "--help"):
-        lines = [f"  {name:<18}{said}" for name, said in commands.COMMANDS.items()]
+        lines = [f"  {name:<18}{text}" for name, text in commands.COMMANDS.items()]
         return guarded(NAME, lambda _: print(HELP + "\n".join(lines), flush=True) or 0)
     return cli.main(words)
 

@@ -84,7 +84,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def said(*command: str | Path, given: str = "") -> str:
+def output_of(*command: str | Path, given: str = "") -> str:
     """What a command prints, however it ends; nothing where it cannot run."""
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(
@@ -99,6 +99,20 @@ def said(*command: str | Path, given: str = "") -> str:
     return ""
 
 
+def git(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """git in this checkout, or in a folder below; it fails in a copy without a .git."""
+    # safe.directory: in containers the checkout often belongs to another user. Ceiling: a copy may
+    # lie in somebody else's repository. Names of files are as os.fsdecode() has them.
+    return subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words],
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)},
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+    )
+
+
 def stored(path: Path) -> dict[str, Any]:
     """The JSON object that a file holds; {} where there is none."""
     try:
@@ -109,8 +123,8 @@ def stored(path: Path) -> dict[str, Any]:
 
 def seconds_of(flag: str, text: str) -> float:
     """The time in "90", "90s", "10m" or "1.5h", the value of a flag; Failure where it is none."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
-    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0
+    time_ = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
+    seconds = float(time_[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[time_[2]] if time_ else 0
     if seconds == 0:
         raise Failure(f"{flag}={text}: a time is needed, such as 90s, 10m or 1h", 2)
     return seconds

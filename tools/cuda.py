@@ -82,9 +82,8 @@ def _from_driver(no_toolkit: str) -> Choice:
         )
     try:
         environment.MAIN.ensure(environment.FOR_CUDA)
-        found = sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"))
-        if found:
-            return Choice(str(found[0]), wanted)
+        for nvcc in environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"):
+            return Choice(str(nvcc), wanted)
         why = f" (the wheels in {environment.FOR_CUDA[0].name} hold no nvcc)"
     except CommandFailed as failure:
         last = next((line.strip() for line in reversed(failure.lines) if line.strip()), "")

@@ -19,8 +19,8 @@ from tools.console import (
     CommandFailed,
     Failure,
     friendly,
+    output_of,
     run_logged,
-    said,
     say,
     stage,
     stored,
@@ -67,7 +67,7 @@ class Environment:
 
         CommandFailed where pip fails; what earlier calls installed from other files stays sound.
         """
-        stamp, answer = stored(self.stamp), said(self.python, "-I", "-c", _SHOW)
+        stamp, answer = stored(self.stamp), output_of(self.python, "-I", "-c", _SHOW)
         is_sound = bool(answer) and stamp.get("python") == answer  # it is not after a move of it
         have = dict(stamp.get("requirements", {})) if is_sound else {}
         wanted = {path.name: path.read_text(encoding="utf-8") for path in requirements}
@@ -91,7 +91,8 @@ class Environment:
         self._write(have | wanted)
 
     def _write(self, requirements: dict[str, str]) -> None:
-        content = {"python": said(self.python, "-I", "-c", _SHOW), "requirements": requirements}
+        answer = output_of(self.python, "-I", "-c", _SHOW)
+        content = {"python": answer, "requirements": requirements}
         self.stamp.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     def _create(self) -> None:
@@ -156,8 +157,8 @@ _HARMLESS = {"PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHO
 
 
 def variables(own_paths: bool = False) -> dict[str, str]:
-    """What a Python process of ours gets: it finds this checkout's packages first, and no others
-    but its environment's. `own_paths`: behind them what the user's PYTHONPATH names, too."""
+    """The variables of a Python process of ours: it finds this checkout's packages first, then
+    those of its environment. `own_paths`: and what the user's PYTHONPATH names."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") or k in _HARMLESS}
     return {**kept, "PYTHONPATH": module_path(own_paths)}
 

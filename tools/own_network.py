@@ -34,13 +34,13 @@ _TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 
 def paths(words: list[str]) -> list[Path]:
     """Those that --network names."""
-    named = [word.removeprefix(FLAG) for word in words if word.startswith(FLAG)]
-    return [Path(os.path.expanduser(one)).absolute() for text in named for one in text.split(",")]
+    lists = [word.removeprefix(FLAG).split(",") for word in words if word.startswith(FLAG)]
+    return [Path(os.path.expanduser(name)).absolute() for names in lists for name in names]
 
 
-def found(word: str, run: Path) -> str:
-    """The --network of the run in the file `run`, whose folders it does not name, with each file
-    where it is: in the current folder, or among those imported. Failure where one is in neither."""
+def located(word: str, run: Path) -> str:
+    """The --network of the run in the file `run`, which names no folders, with each file where it
+    is: in the current folder, or among those imported. Failure where one is in neither."""
     places = []
     for name in word.removeprefix(FLAG).split(","):
         there = [path for path in (Path(name), FOLDER / name) if path.is_file()]
@@ -97,11 +97,11 @@ def _stem(source: Path) -> str:
 def _made(
     source: Path, name: str, how: list[str], batches: list[str], python: Callable[[], Path]
 ) -> Path:
-    own = [f"--name={name}"] if name else []
+    naming = [f"--name={name}"] if name else []
     # A file of this source alone: others have the same name, and a run that is to go on finds it by
     # its own.
     FOLDER.mkdir(parents=True, exist_ok=True)
-    mark = hashlib.sha256(repr((str(source), *how, *own)).encode()).hexdigest()[:8]
+    mark = hashlib.sha256(repr((str(source), *how, *naming)).encode()).hexdigest()[:8]
     out = FOLDER / f"{_stem(source)}-{mark}.json"
     out.unlink(missing_ok=True)  # an older one is not what was asked for
     variables = environment.variables(own_paths=True)
@@ -113,7 +113,7 @@ def _made(
     reason = f"{of_modules[0]} is of modules as they are" if of_modules else ""
     if not reason:
         command = [str(python()), "-m", "networks", "import", str(source)]
-        command += [*how, *own, "-o", str(out)]
+        command += [*how, *naming, "-o", str(out)]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -169,8 +169,8 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
     told = [word for word in words if word.startswith(_TOLD)]
     for word in words:
         if word.startswith("--family="):  # Peak is there for bench alone
-            own = [one for one in word.partition("=")[2].split(",") if one in _TRAINING]
-            told += [f"--family={','.join(own)}"] if own else []
+            trained = [name for name in word.partition("=")[2].split(",") if name in _TRAINING]
+            told += [f"--family={','.join(trained)}"] if trained else []
     told.append(FLAG + ",".join(map(str, taken)))
     of_peers = () if with_peers else _OF_PEERS
     kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]

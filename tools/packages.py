@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools.console import LOGS, CommandFailed, Failure, run_logged, said, say, stage
+from tools.console import LOGS, CommandFailed, Failure, output_of, run_logged, say, stage
 
 _APT_LISTS = Path("/var/lib/apt/lists")
 _OMP_H = Path("/usr/lib/llvm-14/lib/clang/14.0.6/include/omp.h")
@@ -40,17 +40,12 @@ def _compiler() -> list[str]:
 
 def version_of(*command: str) -> tuple[int, ...]:
     """The first dotted number that a command prints, e.g. (3, 25, 1); () where there is none."""
-    match = re.search(r"\d+(?:\.\d+)*", said(*command))
+    match = re.search(r"\d+(?:\.\d+)*", output_of(*command))
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
 def _has_program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
-
-
-def _has_compiler() -> bool:
-    # clang counts its versions differently from gcc; both have C++20 from 11 on.
-    return version_of(*_compiler(), "-dumpversion") >= (11,)
 
 
 def _has_header(header: str) -> Callable[[], bool]:
@@ -59,13 +54,14 @@ def _has_header(header: str) -> Callable[[], bool]:
         prefixes.append(os.environ.get("CONDA_PREFIX", ""))
         includes = [f"-I{prefix}/include" for prefix in prefixes if prefix]
         look = [*_compiler(), *includes, "-std=c++20", "-E", "-P", "-x", "c++", "-"]
-        return "found" in said(*look, given=f"#if __has_include(<{header}>)\nfound\n#endif\n")
+        text = f"#if __has_include(<{header}>)\nfound\n#endif\n"
+        return "found" in output_of(*look, given=text)
 
     return present
 
 
 def has_fuzzer() -> bool:
-    folder = said("clang++", "-print-runtime-dir").strip()
+    folder = output_of("clang++", "-print-runtime-dir").strip()
     return bool(folder) and any(Path(folder).glob("libclang_rt.fuzzer*"))
 
 
@@ -77,7 +73,12 @@ def _has_venv() -> bool:
 
 
 FOR_RUN: tuple[Need, ...] = (
-    Need("g++", "a C++20 compiler (g++ >= 11, or clang)", _has_compiler),
+    # clang counts its versions differently from gcc; both have C++20 from 11 on.
+    Need(
+        "g++",
+        "a C++20 compiler (g++ >= 11, or clang)",
+        lambda: version_of(*_compiler(), "-dumpversion") >= (11,),
+    ),
     Need("cmake", "CMake >= 3.25", lambda: version_of("cmake", "--version") >= (3, 25)),
     Need("ninja-build", "Ninja", _has_program("ninja", "ninja-build")),
     Need("git", "git", _has_program("git")),
@@ -88,13 +89,13 @@ FOR_RUN: tuple[Need, ...] = (
 )
 
 
-def _has_mpi() -> bool:
-    return bool(said("mpicxx", "--showme:version").strip()) or bool(said("mpicxx", "-show").strip())
-
-
 # Asked for by --ranks alone: any MPI will do.
 FOR_RANKS: tuple[Need, ...] = (
-    Need("libopenmpi-dev", "an MPI to build with (mpicxx)", _has_mpi),
+    Need(
+        "libopenmpi-dev",
+        "an MPI to build with (mpicxx)",
+        lambda: any(output_of("mpicxx", flag).strip() for flag in ("--showme:version", "-show")),
+    ),
     Need("openmpi-bin", "mpirun", _has_program("mpirun")),
 )
 
@@ -126,7 +127,7 @@ def offered(packages: Sequence[str]) -> set[str]:
     """Those of `packages` that this release has; all, while apt has no lists to look in."""
     if not any(_APT_LISTS.glob("*_Packages*")):
         return set(packages)
-    shown = said("apt-cache", "policy", *packages)
+    shown = output_of("apt-cache", "policy", *packages)
     return set(re.findall(r"^(\S+):\n.*\n +Candidate: \d", shown, re.MULTILINE))
 
 

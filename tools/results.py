@@ -3,6 +3,7 @@
 one; and from there to results/<machine>/, once it is a complete default or full sweep."""
 
 import datetime
+import itertools
 import json
 import os
 import subprocess
@@ -20,8 +21,8 @@ _CLOCK_SECONDS = 2.0
 def _ask(bench: Path, flag: str) -> str:
     answer = subprocess.run([bench, flag], capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        said = answer.stderr.strip() or f"exit code {answer.returncode}"
-        raise Failure(f"{friendly(bench)} {flag}: {said}")
+        reason = answer.stderr.strip() or f"exit code {answer.returncode}"
+        raise Failure(f"{friendly(bench)} {flag}: {reason}")
     return answer.stdout
 
 
@@ -31,8 +32,8 @@ def machine_of(bench: Path) -> str:
 
 
 def has_new_gpu(bench: Path, out: Path) -> bool:
-    """Whether there is a GPU of which there is no complete result, neither beside `out`; no where
-    unknown."""
+    """Whether this machine has a GPU without a complete result, also beside `out`; False where that
+    is unknown."""
     try:
         machine = json.loads(_ask(bench, "--machine"))
         gpu, folders = machine["gpu"], {out.parent, *folders_of(machine["id"])}
@@ -58,12 +59,9 @@ def folders_of(machine: str) -> tuple[Path, Path]:
 def new_file(commit: str, today: datetime.date, *folders: Path) -> Path:
     """In the first of the folders, a name for a run of today's that is free in all of them."""
     stem = f"{today.isoformat()}-{commit}"
-    name = f"{stem}.json"
-    number = 1
-    while any((folder / name).exists() for folder in folders):
-        number += 1
-        name = f"{stem}-{number}.json"
-    return folders[0] / name
+    names = itertools.chain([f"{stem}.json"], (f"{stem}-{n}.json" for n in itertools.count(2)))
+    free = (name for name in names if not any((folder / name).exists() for folder in folders))
+    return folders[0] / next(free)
 
 
 def why_try(path: Path) -> str:
@@ -71,7 +69,7 @@ def why_try(path: Path) -> str:
     try:
         crossover = stored(path)["context"]["crossover"]
         configuration = crossover["configuration"]
-        found = shortcomings(
+        lacks = shortcomings(
             command=[str(word) for word in configuration["command"]],
             data=str(configuration.get("data", "")),
             ended="" if crossover["complete"] is True else "not finished",
@@ -80,7 +78,7 @@ def why_try(path: Path) -> str:
         )
     except (KeyError, TypeError, ValueError):
         return "its file can't be read"
-    return found[0].said if found else ""
+    return lacks[0].said if lacks else ""
 
 
 def settle(path: Path) -> Path:
@@ -118,8 +116,8 @@ def earlier_runs(machine: str, commit: str, complete: bool) -> list[EarlierRun]:
             for folder in folders_of(machine)
             for path in folder.glob(pattern)
         ]
-        found = (_earlier_run(path, commit, complete) for _, path in sorted(files)[::-1])
-        return list(filter(None, found))
+        runs = (_earlier_run(path, commit, complete) for _, path in sorted(files)[::-1])
+        return list(filter(None, runs))
     return []
 
 
@@ -129,8 +127,8 @@ def _earlier_run(path: Path, commit: str, complete: bool) -> EarlierRun | None:
         crossover = document["context"]["crossover"]
         software = crossover["software"]
         known, dirty = software["commit"][:7], software["dirty"]
-        own = known + ("-dirty" if dirty else "") if known else "unknown"
-        if crossover["complete"] is not complete or own != commit:
+        of_commit = known + ("-dirty" if dirty else "") if known else "unknown"
+        if crossover["complete"] is not complete or of_commit != commit:
             return None
         words = [str(word) for word in crossover["configuration"]["command"][1:]]
         return EarlierRun(

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from plots import __version__
-from tools import build, cuda, environment, other, own_network, peers, results, setup, two
+from tools import build, cuda, environment, own_network, peers, results, setup, two
 from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, friendly, say
 
 _USAGE = """\
@@ -132,9 +132,9 @@ class Arguments(Namespace):
 
     @property
     def only_tells(self) -> bool:
-        said = (argument.partition("=") for argument in self.bench)
+        flags = (argument.partition("=") for argument in self.bench)
         off = ("false", "no", "off", "0")
-        return any(name in TELLING and value.lower() not in off for name, _, value in said)
+        return any(name in TELLING and value.lower() not in off for name, _, value in flags)
 
     @property
     def measures_builds(self) -> bool:
@@ -167,7 +167,7 @@ def parse(arguments: list[str]) -> Arguments:
         parser.add_argument(*flags, action="store_true")
     parser.add_argument("--no-report", dest="report", action="store_false")
     parser.add_argument(WITH_PEERS, dest="said_peers", nargs="?", const="")
-    parser.add_argument("--compare-with", type=other.commit_named)
+    parser.add_argument("--compare-with", type=peers.commit_named)
     parser.add_argument("--gpu")
     commands = two.asked(arguments[1:]) if arguments[:1] == [two.WORD] else None
     words = [_at_home(word) for word in (commands.words if commands else arguments)]
@@ -214,7 +214,7 @@ def with_other(parsed: Arguments, command: list[str]) -> Path:
     run of this machine, and stand beside that build."""
     name, bench = "same", build.BENCH
     if parsed.compare_with:
-        name, bench = other.built(parsed.compare_with, parsed.cuda)
+        name, bench = peers.built(parsed.compare_with, parsed.cuda)
     flags = [word for word in command[1:] if not word.startswith((*OUTPUTS, "--resume"))]
     if not any(word.startswith(ROWS) for word in flags):
         flags.append("--sweep=quick")
@@ -225,7 +225,7 @@ def with_other(parsed: Arguments, command: list[str]) -> Path:
     command.append(environment.as_peer(environment.PYTHON, *words))
     path = parsed.out
     if path is None:
-        commit, folder = results.commit_of(build.BENCH), other.FOLDER / "results" / name
+        commit, folder = results.commit_of(build.BENCH), peers.COMMITS / "results" / name
         path = results.new_file(commit, datetime.date.today(), folder)
         results.make_folder(path.parent)
         command.append(f"--out={path}")
@@ -297,7 +297,7 @@ def flags_of(run: results.EarlierRun, parsed: Arguments, given: set[str]) -> lis
             parsed.peers = tuple(dict.fromkeys([*parsed.peers, *peers.named(value)[0]]))
         elif flag not in given:
             is_network = word.startswith(own_network.FLAG)
-            flags.append(own_network.found(word, run.out) if is_network else word)
+            flags.append(own_network.located(word, run.out) if is_network else word)
             if flag == "--data" and not Path(value).exists():
                 raise Failure(
                     f"the run in {friendly(run.out)} read {value}, and result files name no "
@@ -369,9 +369,9 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
         )
         return code
     if parsed.measures_builds:
-        told = plots("compare" if parsed.compare_with else "check-statistics", path)
+        is_compared = plots("compare" if parsed.compare_with else "check-statistics", path)
         print(f"\nresults: {friendly(path)}")
-        return code or (0 if told else 1)
+        return code or (0 if is_compared else 1)
     if parsed.commands:
         plots(*two.screen(path, parsed.commands.at))
     elif parsed.peers and (parsed.networks or not parsed.modules):
@@ -379,11 +379,11 @@ def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
     why_try = results.why_try(path)
     path = results.settle(path)
     page = REPORT / "try" if why_try else REPORT
-    own = [*parsed.networks, *parsed.modules]
-    told = bool(own or parsed.commands)
-    drawn = parsed.report and plots("report", path, "-o", page, *([] if told else ["--summary"]))
+    networks = [*parsed.networks, *parsed.modules]
+    summary = [] if networks or parsed.commands else ["--summary"]
+    drawn = parsed.report and plots("report", path, "-o", page, *summary)
     cards = [] if parsed.gpu is None else ["--gpu", parsed.gpu]
-    for network in own:
+    for network in networks:
         plots("advise", "--network", network, *cards, path)
     print(f"\nresults: {friendly(path)}")
     if why_try:

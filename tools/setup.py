@@ -13,7 +13,7 @@ _UNFIT = set(',:;"\\#\n')
 
 
 def _check_name() -> None:
-    """Before minutes are spent on a build that must fail."""
+    """Failure for a folder in which the build would fail after minutes."""
     unfit = sorted(_UNFIT & {*str(HOME)})
     if unfit:
         raise Failure(

@@ -9,8 +9,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tools import environment, other
-from tools.console import LOGS, ROOT, cores, run_logged
+from tools import environment
+from tools.console import LOGS, ROOT, cores, git, run_logged
 from tools.cuda import Choice
 from tools.stages import passes
 
@@ -28,17 +28,14 @@ _TIDIED = re.compile(r"(src|bench)/.*\.cpp")
 _NOT_OURS = {"build", "brought", "report", "gpu-results", "tries", ".git"}
 
 
-def git(*arguments: str) -> list[str] | None:
+def _told_by_git(*words: str) -> list[str] | None:
     """NUL-separated names or a word; None where git cannot tell."""
-    # A copy without .git may lie in somebody else's repository, which knows nothing of it.
-    if not (ROOT / ".git").exists():
-        return None
     try:
-        done = other.git(*arguments)
+        answer = git(*words)
     except OSError:
         return None
-    words = done.stdout.rstrip("\n").split("\0")
-    return [word for word in words if word] if done.returncode == 0 else None
+    names = answer.stdout.rstrip("\n").split("\0")
+    return [name for name in names if name] if answer.returncode == 0 else None
 
 
 def tracked_files() -> set[Path]:
@@ -46,14 +43,14 @@ def tracked_files() -> set[Path]:
 
     Where git is no help: those in the project's folders, in so far as ./run has not made them.
     """
-    names = git("ls-files", "-z")
+    names = _told_by_git("ls-files", "-z")
     if names is not None:
         return {ROOT / name for name in names}
-    found = set()
+    paths: set[Path] = set()
     for folder, folders, files in os.walk(ROOT):
         folders[:] = [f for f in folders if f not in _NOT_OURS and not f.startswith(".venv")]
-        found |= {Path(folder, name) for name in files}
-    return {path for path in found if path.parent != ROOT or path.suffix not in {*_CPP, ".py"}}
+        paths.update(Path(folder, name) for name in files)
+    return {path for path in paths if path.parent != ROOT or path.suffix not in {*_CPP, ".py"}}
 
 
 def tracked_results() -> list[Path]:
@@ -65,9 +62,8 @@ def tracked_results() -> list[Path]:
 def check_format() -> bool:
     files = sorted(path for path in tracked_files() if path.suffix in _CPP and path.exists())
     good = passes([environment.tool("clang-format"), "--dry-run", "-Werror", *files])
-    print(
-        f"clang-format: {len(files)} files, {'all' if good else 'some not'} formatted", flush=True
-    )
+    verdict = "all" if good else "some not"
+    print(f"clang-format: {len(files)} files, {verdict} formatted", flush=True)
     return good
 
 
@@ -75,8 +71,8 @@ def _python_files() -> tuple[list[Path], dict[str, Any]]:
     """The Python sources, commands without .py too, and what pyproject.toml says of tools."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     commands = {ROOT / name for name in tools["ruff"]["extend-include"]}
-    found = (p for p in tracked_files() if (p.suffix == ".py" or p in commands) and p.exists())
-    return sorted(found), tools
+    paths = (p for p in tracked_files() if (p.suffix == ".py" or p in commands) and p.exists())
+    return sorted(paths), tools
 
 
 def check_ruff() -> bool:
@@ -93,9 +89,9 @@ def check_mypy() -> bool:
 
 def changed_files() -> set[Path] | None:
     """What differs from main; on main, from the commit before. None where git does not know."""
-    bases = (git("merge-base", "HEAD^", main) for main in ("origin/main", "main", "HEAD^"))
-    base = next(filter(None, bases), None)
-    names = base and git("diff", "--name-only", "-z", base[0])
+    mains = ("origin/main", "main", "HEAD^")
+    base = next(filter(None, (_told_by_git("merge-base", "HEAD^", main) for main in mains)), None)
+    names = base and _told_by_git("diff", "--name-only", "-z", base[0])
     return None if names is None else {ROOT / name for name in names}
 
 

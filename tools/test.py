@@ -173,6 +173,6 @@ def main(arguments: list[str]) -> int:
         os.environ[ALL] = "1"
     results |= run_all(chosen(asked), asked)
     results["all"] = Result("", time.monotonic() - start)
-    lines = [f"{name:<12}{one.seconds:7.1f} s  {one.verdict}" for name, one in results.items()]
+    lines = [f"{name:<12}{end.seconds:7.1f} s  {end.verdict}" for name, end in results.items()]
     print("", *lines, sep="\n", flush=True)
-    return int(any(one.verdict not in ("passed", "skipped", "") for one in results.values()))
+    return int(any(end.verdict not in ("passed", "skipped", "") for end in results.values()))

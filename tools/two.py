@@ -122,7 +122,7 @@ def _sizes(text: str | None, at: int | None) -> tuple[int, ...]:
         raise Failure("two needs sizes: --n=1e3:1e6, or a list, --n=1000,5000", 2)
     first, colon, last = text.partition(":")
     if not colon:
-        sizes = [_whole("--n", one) for one in text.split(",")]
+        sizes = [_whole("--n", size) for size in text.split(",")]
     else:
         low, high = _whole("--n", first), _whole("--n", last)
         if low > high:
@@ -133,7 +133,7 @@ def _sizes(text: str | None, at: int | None) -> tuple[int, ...]:
 
 
 def _steps(text: str | None) -> tuple[int, int]:
-    counts = [_whole("--steps", one) for one in (text or "").split(",") if one]
+    counts = [_whole("--steps", count) for count in (text or "").split(",") if count]
     if len(counts) != 2 or counts[0] >= counts[1]:
         raise Failure(
             "two needs two numbers of steps, the smaller one first, such as --steps=10,100", 2

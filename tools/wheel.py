@@ -35,7 +35,7 @@ _LEFT_OUT = re.compile(
 _WITH_TEXTS = {".py", ".js", ".j2"}
 # It says how to measure a commit again, which takes the repository.
 _OF_A_CHECKOUT = "plots/features/record/section.py"
-_SAID = (
+_COMMANDS = (
     # What only the ./run of a checkout does: measure several ranks, and build.
     (
         re.compile(r"\./run\b(?= --compare-with| --family=Coll)|(?<=build it with )\./run\b"),
@@ -47,18 +47,17 @@ _SAID = (
 )
 
 
-def said(name: str, text: str) -> str:
+def translated(name: str, text: str) -> str:
     """The text of the file `name` with the commands as an installed copy has them."""
-    if name != _OF_A_CHECKOUT:
-        for there, here in _SAID:
-            text = there.sub(here, text)
+    for there, here in _COMMANDS if name != _OF_A_CHECKOUT else ():
+        text = there.sub(here, text)
     return text
 
 
 def names() -> list[str]:
     """The files of the packages, from the repository's root."""
-    found = [path for package in PACKAGES for path in (ROOT / package).rglob("*")]
-    every = sorted(str(path.relative_to(ROOT)) for path in found if path.is_file())
+    paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file())
+    every = sorted(str(path.relative_to(ROOT)) for path in paths)
     return [name for name in every if not _LEFT_OUT.search(name)]
 
 
@@ -72,7 +71,8 @@ def write(folder: Path) -> None:
 def _copy(name: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in _WITH_TEXTS:
-        path.write_text(said(name, (ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
+        text = translated(name, (ROOT / name).read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(ROOT / name, path)
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 
-from peers.axes import COMPILER, LOOP, LOOPS, values_among  # noqa: E402
+from peers.axes import COMPILER, DEVICES, LOOP, LOOPS, same_work, values_among  # noqa: E402
 from peers.forward import copies, forward_row  # noqa: E402
 from peers.jax.forward import Forward, exact_outputs  # noqa: E402
 from peers.jax.training import Training  # noqa: E402
@@ -27,16 +27,11 @@ from peers.rows import Prepared, Served, training_row  # noqa: E402
 from peers.tasks import Unsupported  # noqa: E402
 from peers.verification import References  # noqa: E402
 
-DEVICES = ("cpu", "cuda")
 _FAMILIES = ("Epoch", "Minibatch", "Forward")
-# How bench computes; a row of JAX's that does the same work is one for all of its ways.
-_WAYS = ("execution", "data", "products", "cudnn")
 
 
 def counterparts(
-    ours: Configuration,
-    devices: tuple[str, ...] = DEVICES,
-    loops: tuple[str, ...] = LOOPS,
+    ours: Configuration, devices: tuple[str, ...] = DEVICES, loops: tuple[str, ...] = LOOPS
 ) -> list[Configuration]:
     """The rows of JAX that do the work of a row of bench's; none where it has no such thing: other
     families and precisions, summed or kept gradients, losses waited for step by step, batches that
@@ -49,15 +44,13 @@ def counterparts(
         or copies(ours)
     ):
         return []
-    shared = {key: value for key, value in ours.items() if key not in _WAYS}
-    shared |= {"program": "jax", "execution": "eager", "compiler": "xla"}  # as of torch.compile
-    if "data" in ours:
-        shared["data"] = "resident"
+    # The compiler as of torch.compile.
+    shared = {**same_work(ours, "jax"), "execution": "eager", "compiler": "xla"}
     if ours["family"] == "Forward":
         return [shared]
-    # A step alone is not repeated.
-    own = loops if ours["family"] == "Epoch" else LOOPS[:1]
-    return [{**shared, "loop": loop} for loop in own]
+    if ours["family"] == "Minibatch":  # a step alone is not repeated
+        loops = LOOPS[:1]
+    return [{**shared, "loop": loop} for loop in loops]
 
 
 class Rows(Served):
@@ -92,8 +85,8 @@ class Rows(Served):
         """Those that do the work of a row of bench's, and the variables that each needs."""
         return {
             "rows": [
-                {"configuration": own, "environment": threads.environment(own)}
-                for own in counterparts(configuration, *self._wanted)
+                {"configuration": row, "environment": threads.environment(row)}
+                for row in counterparts(configuration, *self._wanted)
             ]
         }
 

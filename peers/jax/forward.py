@@ -36,8 +36,8 @@ class Forward(Passes):
             for layer in task.network["layers"]
         )
         inputs = inputs_of(task, rows)
-        own = np.int32 if inputs.dtype == np.int64 else dtype
-        self._x = jax.device_put(inputs.astype(own), device)
+        inputs = inputs.astype(np.int32 if inputs.dtype == np.int64 else dtype)
+        self._x = jax.device_put(inputs, device)
         self._call = jax.jit(network.outputs)
         self._outputs: Array | None = None
 

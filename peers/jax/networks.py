@@ -218,8 +218,8 @@ def _group_norm(x: Any, num_groups: int, eps: float = 1e-5) -> Layer:
 def _layer_norm(
     x: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
 ) -> Layer:
-    def normalized(*own: Array) -> Array:
-        *parameters, x = own
+    def normalized(*values: Array) -> Array:
+        *parameters, x = values
         y = _normalized(x, -1, eps)
         for parameter, join in zip(parameters, (jnp.multiply, jnp.add), strict=False):
             y = join(y, parameter)
@@ -229,8 +229,8 @@ def _layer_norm(
 
 
 def _rms_norm(x: Any, eps: float = 2.0**-23, elementwise_affine: bool = True) -> Layer:
-    def normalized(*own: Array) -> Array:
-        *weight, x = own
+    def normalized(*values: Array) -> Array:
+        *weight, x = values
         y = x * lax.rsqrt((x**2).mean(-1, keepdims=True) + eps)
         return y * weight[0] if weight else y
 
@@ -267,10 +267,10 @@ def _attention(x: Any, num_heads: int, causal: bool = False) -> Layer:
     return Layer(of)
 
 
-def _slice(x: Any, to: int, over_time: bool = False, **own: int) -> Layer:
-    part = slice(own.pop("from", 0), to)
-    if own:
-        raise TypeError(f"a slice has no {', '.join(own)}")
+def _slice(x: Any, to: int, over_time: bool = False, **others: int) -> Layer:
+    part = slice(others.pop("from", 0), to)
+    if others:
+        raise TypeError(f"a slice has no {', '.join(others)}")
     if over_time or jnp.issubdtype(x.dtype, jnp.integer):  # tokens are [time, batch]
         return Layer(lambda x: x[part])
     return Layer(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
@@ -415,24 +415,24 @@ def network_of(described: dict[str, Any], trains: bool = True) -> Network:
         read = stated.get("inputs", [name])
         name = stated["name"]
         if "tied" in stated:
-            layer, own = Layer(lambda w, x: x @ w.T), places[stated["tied"]]
+            layer, place = Layer(lambda w, x: x @ w.T), places[stated["tied"]]
         else:
-            layer = _layer_of(layers, stated, [shapes[one] for one in read])
-            own = slice(len(starts), len(starts) + len(layer.starts))
+            layer = _layer_of(layers, stated, [shapes[value] for value in read])
+            place = slice(len(starts), len(starts) + len(layer.starts))
             if "shared" in stated:
-                own = places[stated["shared"]]
+                place = places[stated["shared"]]
             else:
                 starts += layer.starts
-        places[name] = own
-        parameters = [jax.ShapeDtypeStruct(one.shape, jnp.float32) for one in starts[own]]
-        shapes[name] = jax.eval_shape(layer.of, *parameters, *(shapes[one] for one in read))
-        calls.append((name, layer.of, own, read))
+        places[name] = place
+        parameters = [jax.ShapeDtypeStruct(start.shape, jnp.float32) for start in starts[place]]
+        shapes[name] = jax.eval_shape(layer.of, *parameters, *(shapes[value] for value in read))
+        calls.append((name, layer.of, place, read))
     labels_places = "labels" in described
 
     def outputs(parameters: Parameters, x: Array) -> Array:
         values = {"input": x}
-        for name, of, own, read in calls:
-            values[name] = of(*parameters[own], *(values[one] for one in read))
+        for name, of, place, read in calls:
+            values[name] = of(*parameters[place], *(values[value] for value in read))
         last = values[calls[-1][0]]
         return last.reshape(-1, last.shape[-1]) if labels_places else last
 
@@ -447,9 +447,9 @@ def _layer_of(
         raise Unsupported(
             f"{where}: peers/jax/networks.py has no such layer, but {', '.join(sorted(layers))}"
         )
-    own = {key: value for key, value in stated.items() if key not in OF_ALL}
+    arguments = {key: value for key, value in stated.items() if key not in OF_ALL}
     try:
-        return layers[stated["type"]](*read, **own)
+        return layers[stated["type"]](*read, **arguments)
     except TypeError as error:
         raise Unsupported(f"{where}: {error}") from error
 

@@ -80,8 +80,8 @@ class Training:
                 if count > 1:
                     carry, of_part = lax.scan(step, carry, (x, y), unroll=full if unroll else 1)
                 else:
-                    carry, one = step(carry, (x[0], y[0]))
-                    of_part = one[None]
+                    carry, loss_of_step = step(carry, (x[0], y[0]))
+                    of_part = loss_of_step[None]
                 losses.append(of_part)
             return *carry, jnp.concatenate(losses)
 
@@ -111,24 +111,21 @@ class Training:
 
     def _batches(self, full: int) -> list[list[Array]]:
         """Inputs and labels: of each the full batches [steps, ...], and the short one [1, ...]."""
-        inputs, labels = data_of(self.task)
         end = full * self.task.batch
-        found: list[list[Array]] = []
-        for values in (inputs, labels):
-            is_labels = values is labels  # tokens and labels of places are [places, rows]
-            axis = int("labels" in self.task.network if is_labels else values.dtype == np.int64)
-            own: np.ndarray = values.astype(np.int32 if values.dtype == np.int64 else self._dtype)
-            whole = np.split(np.take(own, range(end), axis), full, axis) if full else []
-            parts = [whole, [np.take(own, range(end, self.task.rows), axis)] * bool(self._rest)]
-            flat = is_labels and own.dtype == np.int32
-            found.append(
-                [
-                    self._put(np.stack([one.ravel() if flat else one for one in part]))
-                    for part in parts
-                    if part
-                ]
-            )
-        return found
+
+        def parted(values: np.ndarray, is_by_place: bool, is_flat: bool) -> list[Array]:
+            axis = int(is_by_place)  # tokens and labels of places are [places, rows]
+            values = values.astype(np.int32 if values.dtype == np.int64 else self._dtype)
+            whole = np.split(np.take(values, range(end), axis), full, axis) if full else []
+            short = [np.take(values, range(end, self.task.rows), axis)] * bool(self._rest)
+            parts = ([batch.ravel() if is_flat else batch for batch in p] for p in (whole, short))
+            return [self._put(np.stack(part)) for part in parts if part]
+
+        inputs, labels = data_of(self.task)
+        return [
+            parted(inputs, is_by_place=inputs.dtype == np.int64, is_flat=False),
+            parted(labels, "labels" in self.task.network, is_flat=labels.dtype == np.int64),
+        ]
 
     def restart(self) -> None:
         """Parameters at their start, the optimizer's state at zero."""
@@ -185,10 +182,10 @@ class Training:
         return (x[1][0], y[1][0]) if is_short else (x[0][place], y[0][place])
 
     def parameters(self) -> list[np.ndarray]:
-        found = [np.asarray(values).astype(np.float64) for values in self._parameters]
+        tensors = [np.asarray(values).astype(np.float64) for values in self._parameters]
         if self.task.copies == 1:
-            return found
-        return [one for copy in zip(*found, strict=True) for one in copy]
+            return tensors
+        return [tensor for copy in zip(*tensors, strict=True) for tensor in copy]
 
     def count_parameters(self) -> int:
         return sum(values.size for values in self._start)

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 import torch
 
-from peers.axes import values_among
+from peers.axes import DEVICES, same_work, values_among
 from peers.forward import Passes, copies, forward_row
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch import forward as pytorch
@@ -22,15 +22,12 @@ from peers.rows import Prepared, Served
 from peers.tasks import Task, Unsupported
 
 _OPSET = 20
-DEVICES = ("cpu", "cuda")
 # What computes on a device. Products in f32 are in f32: TF32 is off, as in bench's rows.
 _CUDA = "CUDAExecutionProvider"
 _PROVIDERS: dict[str, list[Any]] = {
     "cpu": ["CPUExecutionProvider"],
     "cuda": [(_CUDA, {"use_tf32": "0"}), "CPUExecutionProvider"],
 }
-# How bench computes; a row of ONNX Runtime's that does the same work is one for all of its ways.
-_WAYS = ("execution", "products", "cudnn")
 
 
 def counterparts(ours: Configuration, devices: tuple[str, ...] = DEVICES) -> list[Configuration]:
@@ -39,8 +36,7 @@ def counterparts(ours: Configuration, devices: tuple[str, ...] = DEVICES) -> lis
     is_alike = (ours["family"], ours["precision"]) == ("Forward", "f32")
     if not is_alike or ours["device"] not in devices or copies(ours):
         return []
-    shared = {key: value for key, value in ours.items() if key not in _WAYS}
-    return [{**shared, "program": "onnxruntime", "execution": "eager"}]
+    return [{**same_work(ours, "onnxruntime"), "execution": "eager"}]
 
 
 class Forward(Passes):
@@ -89,8 +85,8 @@ def _exported(network: torch.nn.Module, x: torch.Tensor) -> bytes:
         try:
             torch.onnx.export(network, (x,), file, dynamo=False, opset_version=_OPSET)
         except Exception as error:
-            said = str(error).strip().partition("\n")[0]
-            raise Unsupported(f"PyTorch can't export it to ONNX: {said}") from error
+            reason = str(error).strip().partition("\n")[0]
+            raise Unsupported(f"PyTorch can't export it to ONNX: {reason}") from error
     return file.getvalue()
 
 
@@ -114,8 +110,8 @@ class Rows(Served):
 
     def rows(self, configuration: Configuration) -> Answer:
         """Those that do the work of a row of bench's."""
-        own = counterparts(configuration, self._devices)
-        return {"rows": [{"configuration": one} for one in own]}
+        rows = counterparts(configuration, self._devices)
+        return {"rows": [{"configuration": row} for row in rows]}
 
     def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
         is_on_gpu = configuration["device"] == "cuda"

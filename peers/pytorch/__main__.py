@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from peers.axes import LAYOUTS, PAGES, values_among
+from peers.axes import DEVICES, LAYOUTS, PAGES, values_among
 from peers.protocol import Answer, Configuration, serve
-from peers.pytorch.counterparts import AXES, DEVICES, ENVIRONMENTS, MODES, Wanted, counterparts
+from peers.pytorch.counterparts import AXES, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
 from peers.pytorch.rows import prepare
 from peers.pytorch.training import References, settle
@@ -82,11 +82,8 @@ class Rows(Served):
         """Those that do the work of a row of bench's, and the variables that each needs."""
         return {
             "rows": [
-                {
-                    "configuration": own,
-                    "environment": _environment(own),
-                }
-                for own in counterparts(configuration, self._wanted)
+                {"configuration": row, "environment": _environment(row)}
+                for row in counterparts(configuration, self._wanted)
             ]
         }
 
@@ -118,9 +115,11 @@ class Rows(Served):
 def _environment(configuration: Configuration) -> dict[str, str]:
     """What must stand when its process begins. One process has one number of ranks, on one device:
     that variable is read by nobody, but tells processes apart."""
-    own = ENVIRONMENTS[configuration.get("pages", "default")]
-    ranks = configuration.get("ranks")
-    return {**own, "CROSSOVER_RANKS": f"{ranks} on {configuration['device']}"} if ranks else own
+    variables = dict(ENVIRONMENTS[configuration.get("pages", "default")])
+    if "ranks" in configuration:
+        where = f"{configuration['ranks']} on {configuration['device']}"
+        variables["CROSSOVER_RANKS"] = where
+    return variables
 
 
 def _flushed() -> bool:

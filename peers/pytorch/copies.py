@@ -42,16 +42,16 @@ class Copies(Training):
     def _made(self, dtype: torch.dtype) -> nn.Module:
         """All parameters. As torch.func.stack_module_state stacks them, but that needs a class that
         all copies have, and of a network that is no chain each has its own."""
-        one, copies = super()._made(dtype), self.task.copies
+        network, copies = super()._made(dtype), self.task.copies
         starts = []
         for copy in range(copies):
-            fill(one, copy=copy)
-            starts.append([parameter.detach().clone() for parameter in one.parameters()])
+            fill(network, copy=copy)
+            starts.append([parameter.detach().clone() for parameter in network.parameters()])
         stacked = nn.ParameterList(map(torch.stack, zip(*starts, strict=True)))
-        names = [name for name, _ in one.named_parameters()]
+        names = [name for name, _ in network.named_parameters()]
         self._parameters: Named = dict(zip(names, stacked, strict=True))
-        self._buffers = {name: torch.stack([b] * copies) for name, b in one.named_buffers()}
-        self._one = one.to("meta")
+        self._buffers = {name: torch.stack([b] * copies) for name, b in network.named_buffers()}
+        self._of_a_copy = network.to("meta")
         return stacked
 
     def _batches(self, dtype: torch.dtype) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -60,14 +60,14 @@ class Copies(Training):
         try:  # with nothing to compute
             self._of_each(*tree_map(partial(torch.empty_like, device="meta"), given))
         except RuntimeError as error:
-            said = str(error).partition(". ")[0].removesuffix(".")
-            raise Unsupported(f"torch.vmap does not take this network: {said}") from error
+            reason = str(error).partition(". ")[0].removesuffix(".")
+            raise Unsupported(f"torch.vmap does not take this network: {reason}") from error
         return batches
 
     def _loss_of_one(
         self, parameters: Named, buffers: Named, x: torch.Tensor, y: torch.Tensor
     ) -> torch.Tensor:
-        return self._loss(functional_call(self._one, (parameters, buffers), (x,)), y)
+        return self._loss(functional_call(self._of_a_copy, (parameters, buffers), (x,)), y)
 
     def _plain_forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         """Losses; compiled, gradients and losses."""
@@ -86,8 +86,8 @@ class Copies(Training):
         with torch.no_grad():
             gradients, losses = self._forward(x, y)
             for name, parameter in self._parameters.items():
-                own = gradients[name]
-                parameter.grad = own if parameter.grad is None else parameter.grad.add_(own)
+                before, gradient = parameter.grad, gradients[name]
+                parameter.grad = gradient if before is None else before.add_(gradient)
         self.optimizer.step()
         return losses
 

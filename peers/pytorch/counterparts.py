@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from peers.axes import COMPILER, LAYOUT, LAYOUTS, PAGES_AXIS
+from peers.axes import COMPILER, DEVICES, LAYOUT, LAYOUTS, PAGES_AXIS, same_work
 from peers.forward import copies
 from peers.protocol import Configuration
 
@@ -14,15 +14,12 @@ FAMILIES = ("Epoch", "Minibatch", "Forward", "Gemm", "Copy")
 TRAINING = ("Epoch", "Minibatch")
 PRECISIONS = ("f32", "bf16")
 OF_IMAGES = ("alexnet-r", "alexnet-s", "resnet-56", "resnet-50")
-DEVICES = ("cpu", "cuda")
 MODES = ("eager", "compile", "graph")
 
 # What rows of PyTorch have beside bench's axes.
 AXES = [LAYOUT, COMPILER, PAGES_AXIS]
 # Variables that a process for rows of these pages begins with.
 ENVIRONMENTS: dict[str, dict[str, str]] = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
-# How bench computes; a row of PyTorch's that does the same work is one for all of its ways.
-_WAYS = ("execution", "data", "products", "cudnn")
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,8 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
         or copies(ours)
     ):
         return []
-    shared = {key: value for key, value in ours.items() if key not in _WAYS}
-    if "data" in ours:
-        shared["data"] = "resident"
-    return [{**shared, "program": "pytorch", **own} for own in _ways(ours, device, wanted)]
+    shared = same_work(ours, "pytorch")
+    return [{**shared, **way} for way in _ways(ours, device, wanted)]
 
 
 def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configuration]:

@@ -39,10 +39,10 @@ _RECURRENCES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 @dataclass
 class Counts:
-    """Of one step. `others` are those that are no products, by kind: flops, bytes, launches; of
-    `products` each stands with its kind, its shapes, its flops and its bytes, and how many there
-    are that are alike. `peak_bytes` are most that the step itself holds at a time, `kept_bytes`
-    what its forward pass leaves for the other."""
+    """What one step does. `others`: flops, bytes and launches of what is no product, by kind;
+    `products`: how many there are of each kind, shapes, flops and bytes. `peak_bytes`: the most
+    that the step itself holds at a time; `kept_bytes`: what its forward pass keeps for the backward
+    pass."""
 
     others: dict[str, list[float]] = field(default_factory=dict)
     products: Counter[tuple[str, tuple[tuple[Shape, int], ...], float, float]] = field(
@@ -66,24 +66,24 @@ class Counts:
     @property
     def operations(self) -> list[dict[str, Any]]:
         """As `bench --cost` lists them."""
-        found: list[dict[str, Any]] = [
+        operations: list[dict[str, Any]] = [
             {"kind": kind, "flops": flops, "bytes": size, "launches": launches}
             for kind, (flops, size, launches) in self.others.items()
         ]
         for (kind, shapes, flops, size), count in self.products.items():
-            one = {"kind": kind, "flops": flops, "bytes": size, "launches": 1.0}
+            operation = {"kind": kind, "flops": flops, "bytes": size, "launches": 1.0}
             parts = [
                 {"m": m, "n": n, "k": k, **({"count": each} if each > 1 else {})}
                 for (m, n, k), each in shapes
             ]
-            one |= {"products": parts} if parts else {}
-            found.append(one | ({"count": count} if count > 1 else {}))
-        return found
+            operation |= {"products": parts} if parts else {}
+            operations.append(operation | ({"count": count} if count > 1 else {}))
+        return operations
 
     def total(self, key: str) -> float:
         """Of flops, bytes or launches, among which views are none."""
-        counted = (one for one in self.operations if one["kind"] != _VIEW)
-        return sum(one[key] * one.get("count", 1) for one in counted)
+        counted = (each for each in self.operations if each["kind"] != _VIEW)
+        return sum(each[key] * each.get("count", 1) for each in counted)
 
 
 class Counting(TorchDispatchMode):
@@ -106,8 +106,8 @@ class Counting(TorchDispatchMode):
             self.counts.add(_VIEW, 0.0, 0.0)
         else:
             self._count(func.overloadpacket.__name__, (args, kwargs or {}), given)
-        for one in _tensors(given):
-            self._hold(one.untyped_storage())
+        for tensor in _tensors(given):
+            self._hold(tensor.untyped_storage())
         return given
 
     def _count(self, name: str, args: Any, given: Any) -> None:
@@ -115,7 +115,7 @@ class Counting(TorchDispatchMode):
         if name.startswith(_NO_KERNEL):
             return
         size = sum(map(_bytes, [*_tensors(args), *written]))
-        numbers = sum(one.numel() for one in written)
+        numbers = sum(tensor.numel() for tensor in written)
         if self.of_update:
             self.counts.add("update", 0.0, size)
         elif name in _PRODUCTS:
@@ -123,9 +123,9 @@ class Counting(TorchDispatchMode):
         elif name == "convolution":
             self.counts.add_products("convolution", _convolution(args[0], given), size)
         elif name == "convolution_backward":
-            found = list(_convolution_backward(args[0]))
-            for one in found:
-                self.counts.add_products("convolution", [(one, 1)], size / len(found))
+            gradients = list(_convolution_backward(args[0]))
+            for shape in gradients:
+                self.counts.add_products("convolution", [(shape, 1)], size / len(gradients))
             if args[0][-1][2]:  # the bias' gradient is a sum of its own
                 self.counts.add("elementwise", args[0][0].numel(), _bytes(args[0][0]))
         elif "scaled_dot_product" in name or "attention" in name:
@@ -175,13 +175,13 @@ class Recurrences(TorchFunctionMode):
         if getattr(func, "__name__", "") not in _RECURRENCES:
             return func(*args, **(kwargs or {}))
         leaves, spec = tree_flatten((list(args), kwargs or {}))
-        tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
         def call(given: Sequence[torch.Tensor]) -> Any:
             rest = iter(given)
-            own = [next(rest) if isinstance(one, torch.Tensor) else one for one in leaves]
-            own_args, own_kwargs = tree_unflatten(own, spec)
-            return func(*own_args, **own_kwargs)
+            values = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            given_args, given_kwargs = tree_unflatten(values, spec)
+            return func(*given_args, **given_kwargs)
 
         return _Apart.apply(self._counting, _Recurrence.of(args), call, *tensors)
 
@@ -200,7 +200,7 @@ class _Recurrence:
     def of(args: Any) -> _Recurrence:
         is_packed = isinstance(args[1], torch.Tensor) and args[1].dtype == torch.int64
         x, params = args[0], args[3 if is_packed else 2]
-        matrices = [one for one in params if one.ndim == 2]
+        matrices = [tensor for tensor in params if tensor.ndim == 2]
         pairs = tuple(
             (a.shape, b.shape) for a, b in zip(matrices[::2], matrices[1::2], strict=True)
         )
@@ -217,8 +217,8 @@ class _Recurrence:
             else:
                 shapes = [((self.rows, gates, read), 1), ((batch, gates, hidden), self.time)]
             flops = self.rows * (_GATE_FLOPS[backward] * gates + _CELL_FLOPS[backward] * hidden)
-            own = self.reads / len(self.weights) + 4.0 * self.rows * (2 * gates + hidden)
-            counts.add_products("product", shapes, own * (1 + backward), flops)
+            size = self.reads / len(self.weights) + 4.0 * self.rows * (2 * gates + hidden)
+            counts.add_products("product", shapes, size * (1 + backward), flops)
 
 
 class _Apart(torch.autograd.Function):
@@ -234,36 +234,33 @@ class _Apart(torch.autograd.Function):
     ) -> Any:
         recurrence.count(counting.counts, backward=False)
         with counting.apart(), torch.enable_grad():
-            ctx.read = [one.detach().requires_grad_(one.requires_grad) for one in tensors]
+            ctx.read = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in tensors]
             ctx.given = call(ctx.read)
         ctx.of = counting, recurrence
-        return tuple(one.detach() for one in ctx.given)
+        return tuple(tensor.detach() for tensor in ctx.given)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         counting, recurrence = ctx.of
         recurrence.count(counting.counts, backward=True)
-        wanted = [one for one in ctx.read if one.requires_grad]
+        wanted = [tensor for tensor in ctx.read if tensor.requires_grad]
         pairs = [(y, g) for y, g in zip(ctx.given, gradients, strict=True) if y.requires_grad]
+        outputs, of_outputs = zip(*pairs, strict=True)
         with counting.apart():
-            found = iter(
-                torch.autograd.grad(
-                    [y for y, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True
-                )
-            )
-        own = [next(found) if one.requires_grad else None for one in ctx.read]
-        return (None, None, None, *own)
+            of_wanted = iter(torch.autograd.grad(outputs, wanted, of_outputs, allow_unused=True))
+        of_read = [next(of_wanted) if tensor.requires_grad else None for tensor in ctx.read]
+        return (None, None, None, *of_read)
 
 
 def _is_view(func: Any) -> bool:
-    returns = func._schema.returns
-    return bool(returns) and all(one.alias_info and not one.alias_info.is_write for one in returns)
+    aliases = [value.alias_info for value in func._schema.returns]
+    return bool(aliases) and all(alias and not alias.is_write for alias in aliases)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     """Those that have a storage of their own, which sparse ones have not."""
-    tensors = (one for one in tree_leaves(value) if isinstance(one, torch.Tensor))
-    return [one for one in tensors if one.layout == torch.strided]
+    tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    return [tensor for tensor in tensors if tensor.layout == torch.strided]
 
 
 def _bytes(tensor: torch.Tensor) -> int:
@@ -273,7 +270,7 @@ def _bytes(tensor: torch.Tensor) -> int:
 
 def _product(args: Any) -> list[tuple[Shape, int]]:
     """Those of a batch are one, as their kernel is."""
-    a, b = [one for one in args if isinstance(one, torch.Tensor)][-2:]
+    a, b = [value for value in args if isinstance(value, torch.Tensor)][-2:]
     rows = math.prod(a.shape[:-1]) if a.ndim > 1 else 1
     return [((rows, b.shape[-1] if b.ndim > 1 else 1, a.shape[-1]), 1)]
 

@@ -23,12 +23,10 @@ class CastToF64(TorchFunctionMode):
     ) -> torch.Tensor:
         if func is torch.Tensor.float:
             func = torch.Tensor.double
-        args, kwargs = tree_map(_as_f64, (args, kwargs or {}))
+        args, kwargs = tree_map(
+            lambda value: torch.float64 if value is torch.float32 else value, (args, kwargs or {})
+        )
         return func(*args, **kwargs)
-
-
-def _as_f64(value: Any) -> Any:
-    return torch.float64 if value is torch.float32 else value
 
 
 class DrawnInF32(TorchDispatchMode):
@@ -70,8 +68,8 @@ _OF_SIZES = ("rand", "randn", "rand_like", "randn_like", "normal")
 
 def _drops(func: Any, args: Any, kwargs: Any) -> bool:
     """Whether a function that may draw does: not where it drops out nothing."""
-    for place, one in enumerate(func._schema.arguments):
-        if one.name == "dropout_p":
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
             return bool(args[place] if place < len(args) else kwargs.get("dropout_p", 0.0))
     return True
 
@@ -87,10 +85,8 @@ def _in_f64(value: Any) -> Any:
 
 
 _DROPOUTS = (
-    "dropout",
-    "alpha_dropout",
-    "feature_alpha_dropout",
-    *map("dropout{}d".format, (1, 2, 3)),
+    *("dropout", "dropout1d", "dropout2d", "dropout3d"),
+    *("alpha_dropout", "feature_alpha_dropout"),
 )
 
 
@@ -98,11 +94,8 @@ _DROPOUTS = (
 def nothing_drawn() -> Iterator[None]:
     """Nothing is dropped, and what is drawn is its own mean: where two programs can't draw the same
     numbers."""
-    attention, full, full_like = (
-        functional.scaled_dot_product_attention,
-        torch.full,
-        torch.full_like,
-    )
+    attention = functional.scaled_dot_product_attention
+    full, full_like = torch.full, torch.full_like
 
     def attended(*args: Any, **named: Any) -> torch.Tensor:
         named.pop("dropout_p", None)

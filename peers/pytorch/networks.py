@@ -46,8 +46,8 @@ class Dropout(nn.Dropout):
 class Embedding(nn.Embedding):
     """Its table starts in +- 1 / sqrt(width) where `scaled_start`, else in +- 1."""
 
-    def __init__(self, *sizes: int, scaled_start: bool = False, **own: int) -> None:
-        super().__init__(*sizes, **own)
+    def __init__(self, scaled_start: bool = False, **sizes: int) -> None:
+        super().__init__(**sizes)
         self.scaled_start = scaled_start
 
 
@@ -136,12 +136,12 @@ def _to_image(x: torch.Tensor, height: int = 1, channels: int = 0) -> Function:
     return Function(of)
 
 
-def _slice(x: torch.Tensor, to: int, over_time: bool = False, **own: int) -> Function:
+def _slice(x: torch.Tensor, to: int, over_time: bool = False, **others: int) -> Function:
     """Channels of an image, places of tokens [time, batch] or, `over_time`, of a sequence; else of
     the last dimension."""
-    part = slice(own.pop("from", 0), to)
-    if own:
-        raise TypeError(f"a slice has no {', '.join(own)}")
+    part = slice(others.pop("from", 0), to)
+    if others:
+        raise TypeError(f"a slice has no {', '.join(others)}")
     if over_time or not x.is_floating_point():
         return Function(lambda x: x[part])
     return Function(lambda x: x[:, part] if x.ndim == 4 else x[..., part])
@@ -191,7 +191,7 @@ def _softmax(x: torch.Tensor, num_heads: int = 1, causal: bool = False) -> Funct
 
 # From what a layer reads and its own parameters, which are called as PyTorch's are.
 _MODULES: dict[str, Callable[..., nn.Module]] = {
-    "linear": lambda x, **own: nn.Linear(x.shape[-1], **own),
+    "linear": lambda x, **options: nn.Linear(x.shape[-1], **options),
     "relu": lambda x: nn.ReLU(),
     "sigmoid": lambda x: nn.Sigmoid(),
     "identity": lambda x: nn.Identity(),
@@ -202,28 +202,28 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "relu6": lambda x: nn.ReLU6(),
     "hardswish": lambda x: nn.Hardswish(),
     "hardsigmoid": lambda x: nn.Hardsigmoid(),
-    "leaky_relu": lambda x, **own: nn.LeakyReLU(**own),
-    "elu": lambda x, **own: nn.ELU(**own),
+    "leaky_relu": lambda x, **options: nn.LeakyReLU(**options),
+    "elu": lambda x, **options: nn.ELU(**options),
     "softplus": lambda x: nn.Softplus(),
     **{
         name: lambda x, name=name: Function(getattr(torch, name))
         for name in ("sin", "exp", "abs", "sqrt", "reciprocal")
     },
     "as_strided": _as_strided,
-    "hardtanh": lambda x, **own: nn.Hardtanh(**own),
+    "hardtanh": lambda x, **options: nn.Hardtanh(**options),
     "affine": lambda x, scale=1.0, shift=0.0: Function(lambda x: scale * x + shift),
     "pad": _pad,
-    "conv2d": lambda x, **own: nn.Conv2d(x.shape[1], **own),
-    "conv_transpose2d": lambda x, **own: nn.ConvTranspose2d(x.shape[1], **own),
-    "group_norm": lambda x, **own: nn.GroupNorm(num_channels=x.shape[1], **own),
+    "conv2d": lambda x, **options: nn.Conv2d(x.shape[1], **options),
+    "conv_transpose2d": lambda x, **options: nn.ConvTranspose2d(x.shape[1], **options),
+    "group_norm": lambda x, **options: nn.GroupNorm(num_channels=x.shape[1], **options),
     "upsample": lambda x, scale_factor: nn.Upsample(
         scale_factor=tuple(scale_factor) if isinstance(scale_factor, list) else scale_factor
     ),
-    "max_pool2d": lambda x, **own: nn.MaxPool2d(**own),
-    "avg_pool2d": lambda x, **own: nn.AvgPool2d(**own),
+    "max_pool2d": lambda x, **options: nn.MaxPool2d(**options),
+    "avg_pool2d": lambda x, **options: nn.AvgPool2d(**options),
     "global_avg_pool2d": lambda x: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-    "batch_norm": lambda x, **own: (nn.BatchNorm1d if x.ndim == 2 else nn.BatchNorm2d)(
-        x.shape[1], **own
+    "batch_norm": lambda x, **options: (nn.BatchNorm1d if x.ndim == 2 else nn.BatchNorm2d)(
+        x.shape[1], **options
     ),
     "dropout": lambda x, p, number, shape: Dropout(p, number, shape),
     "add": lambda x, y: Function(add),
@@ -242,13 +242,13 @@ _MODULES: dict[str, Callable[..., nn.Module]] = {
     "matmul": _matmul,
     "softmax": _softmax,
     "flatten": lambda x: nn.Flatten(),
-    "embedding": lambda x, **own: Embedding(**own),
+    "embedding": lambda x, **options: Embedding(**options),
     "position_embedding": lambda x: PositionEmbedding(x.shape[0], x.shape[2]),
-    "layer_norm": lambda x, **own: nn.LayerNorm(x.shape[-1], **own),
-    "rms_norm": lambda x, **own: nn.RMSNorm(x.shape[-1], **own),
+    "layer_norm": lambda x, **options: nn.LayerNorm(x.shape[-1], **options),
+    "rms_norm": lambda x, **options: nn.RMSNorm(x.shape[-1], **options),
     "attention": _attention,
-    "lstm": lambda x, **own: nn.LSTM(x.shape[-1], **own),
-    "gru": lambda x, **own: nn.GRU(x.shape[-1], **own),
+    "lstm": lambda x, **options: nn.LSTM(x.shape[-1], **options),
+    "gru": lambda x, **options: nn.GRU(x.shape[-1], **options),
 }
 RECURRENT = ("lstm", "gru")
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
@@ -281,7 +281,7 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     values, name = {"input": (x, graph.placeholder("x"), reads_tokens)}, "input"
     places: dict[str, str] = {}  # of modules, by the names of their layers
     for layer in _stacked(described["layers"]):
-        read = [values[one] for one in layer.get("inputs", [name])]
+        read = [values[value] for value in layer.get("inputs", [name])]
         name = layer["name"]
         if "tied" in layer:
             ((x, node, time_first),) = read
@@ -310,8 +310,8 @@ def network_of(described: dict[str, Any]) -> nn.Module:
     graph.output(node)
     # fx writes straight code, which torch.compile can break at an LSTM.
     is_chain = not any(
-        one.keys() & {"inputs", "tied", "shared"} or one["type"] in RECURRENT
-        for one in described["layers"]
+        layer.keys() & {"inputs", "tied", "shared"} or layer["type"] in RECURRENT
+        for layer in described["layers"]
     )
     return (modules if is_chain else fx.GraphModule(modules, graph)).to_empty(device="cpu")
 
@@ -341,14 +341,14 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
         raise Unsupported(
             f"{where}: peers/pytorch/networks.py has no layer of this type, only {types}"
         )
-    own = {key: value for key, value in layer.items() if key not in OF_ALL}
+    arguments = {key: value for key, value in layer.items() if key not in OF_ALL}
     if layer["type"] == "dropout":
         shape = list(read[0].shape)
         shape[batch_axis] = -1
-        own["shape"] = tuple(shape)
+        arguments["shape"] = tuple(shape)
     try:
         with torch.device("meta"):
-            return _MODULES[layer["type"]](*read, **own)
+            return _MODULES[layer["type"]](*read, **arguments)
     except TypeError as error:
         raise Unsupported(f"{where}: {error}") from error
 

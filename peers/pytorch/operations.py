@@ -100,10 +100,7 @@ class Copy:
         ]
         self.streams = [torch.cuda.Stream() for _ in ways] if len(ways) > 1 else []
         self.count = _IN_FLIGHT if self.is_asynchronous else 1
-        self.facts: dict[str, Any] = {
-            "count": self.count,
-            "bytes": size * self.count * len(ways),
-        }
+        self.facts: dict[str, Any] = {"count": self.count, "bytes": size * self.count * len(ways)}
         pattern = torch.arange(size, dtype=torch.int64).remainder_(251).to(torch.uint8)
         for source, _ in self.pairs:
             source.copy_(pattern)

@@ -21,10 +21,10 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"python -m peers.pytorch.own: this Python ({sys.executable}) has no {missing.name}")
 
-from peers.axes import TORCH_DEVICE
+from peers.axes import DEVICES, TORCH_DEVICE, TORCH_DEVICES
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.__main__ import Rows
-from peers.pytorch.counterparts import AXES, DEVICES, MODES, TRAINING
+from peers.pytorch.counterparts import AXES, MODES, TRAINING
 from peers.pytorch.own_module import LOSSES, Module
 from peers.pytorch.own_training import OwnTraining, told_of, training_of
 from peers.pytorch.training import References
@@ -48,21 +48,23 @@ class OwnRows(Rows):
         self._ladders: dict[str, list[str]] = {}
         for plain in map(Module.read, options.network):
             sizes = [plain.scaled(factor) for factor in sorted(options.scale)]
-            self._modules |= {one.name: one for one in sizes}
+            self._modules |= {module.name: module for module in sizes}
             if len(sizes) > 1:
-                self._ladders[plain.name] = [one.name for one in sizes]
+                self._ladders[plain.name] = [module.name for module in sizes]
         self._told: dict[tuple[str, int], dict[str, Any]] = {}
         self._kinds: dict[str, type[OwnTraining]] = {}
         self._of: dict[tuple[str, str], References] = {}
 
     def describe(self) -> Answer:
-        own = {"axes": [*AXES, TORCH_DEVICE], "rows": list(self._own_rows())}
-        batches = {
-            name: self._batches(self._modules[first])[0]
-            for name, (first, *_) in self._ladders.items()
+        return super().describe() | {
+            "axes": [*AXES, TORCH_DEVICE],
+            "rows": list(self._own_rows()),
+            "ladders": self._ladders,
+            "ladder_batches": {
+                name: self._batches(self._modules[first])[0]
+                for name, (first, *_) in self._ladders.items()
+            },
         }
-        ladders = {"ladders": self._ladders, "ladder_batches": batches}
-        return {**super().describe(), **own, **ladders}
 
     def rows(self, configuration: Configuration) -> Answer:
         del configuration  # they do no work of bench's
@@ -73,11 +75,11 @@ class OwnRows(Rows):
         of_cpu = {"CUDA_VISIBLE_DEVICES": ""} if torch.cuda.is_available() else {}
         for name, module in self._modules.items():
             for family, batch in product(options.family, self._batches(module)):
-                what = {"family": family, "model": name, "batch": str(batch)}
+                work = {"family": family, "model": name, "batch": str(batch)}
                 for precision, way in product(options.precision, self._ways()):
-                    own = {**what, "precision": precision, "program": "pytorch", **way}
+                    configuration = {**work, "precision": precision, "program": "pytorch", **way}
                     environment = of_cpu if way["device"] == "cpu" else {}
-                    yield {"configuration": own, "environment": environment}
+                    yield {"configuration": configuration, "environment": environment}
 
     def _ways(self) -> Iterator[Configuration]:
         options = self._options
@@ -87,9 +89,8 @@ class OwnRows(Rows):
             if device == "cpu" and mode != "graph":
                 yield from ({**way, "cpu_threads": str(count)} for count in options.threads)
             elif device == "cuda" and (options.torch_device != "cuda" or torch.cuda.is_available()):
-                execution = "graph" if mode == "graph" else "eager"
-                own = {"execution": execution, "torch_device": options.torch_device}
-                yield {**way, "data": "resident", **own}
+                way |= {"data": "resident", "torch_device": options.torch_device}
+                yield {**way, "execution": "graph" if mode == "graph" else "eager"}
 
     def _batches(self, module: Module) -> list[int]:
         if self._options.batch and not module.data:
@@ -99,9 +100,9 @@ class OwnRows(Rows):
     def made(self, configuration: Configuration, _: dict[str, Any] | None) -> Prepared:
         module = self._modules[configuration["model"]]
         on_gpu = configuration["device"] == "cuda"
-        own = configuration.get("torch_device", "cuda")
-        if on_gpu and not _is_there(own):
-            raise Unsupported(f"this PyTorch sees no {'GPU' if own == 'cuda' else own}")
+        device = configuration.get("torch_device", "cuda")
+        if on_gpu and not _is_there(device):
+            raise Unsupported(f"this PyTorch sees no {'GPU' if device == 'cuda' else device}")
         threads = int(configuration.get("cpu_threads", self._threads))
         torch.set_num_threads(threads)
         where = {key: configuration[key] for key in _WHERE if key in configuration}
@@ -109,7 +110,7 @@ class OwnRows(Rows):
         is_apart = on_gpu or configuration["execution"] == "graph"
         is_apart |= configuration.get("compiler") == "inductor"
         quiet = told["draws"] and is_apart
-        kind, references = self._references_to(module, quiet, on_gpu and own == "cuda")
+        kind, references = self._references_to(module, quiet, on_gpu and device == "cuda")
         counted = {**told, "step": {"flops": 0.0 if module.data else told["flops"]}}
         flops, steps = told["flops"], 1.0
         if configuration["family"] == "Epoch":
@@ -144,9 +145,9 @@ class OwnRows(Rows):
         kind = self._kinds.setdefault(module.name, training_of(module))
         key = module.name, f"{quiet} {on_gpu}"
         if key not in self._of:
-            own = {"draws": "off"} if quiet else {}
-            own |= {"device": "cuda"} if on_gpu else {}
-            self._of[key] = References(self._threads, kind, **own)
+            changes = {"draws": "off"} if quiet else {}
+            changes |= {"device": "cuda"} if on_gpu else {}
+            self._of[key] = References(self._threads, kind, **changes)
         return kind, self._of[key]
 
 
@@ -189,10 +190,10 @@ def _make(arguments: Sequence[str]) -> int:
         print(f"{PROGRAM}: {refused}", file=sys.stderr)
         return 1
     module.write(options.output_file)
-    losses = " + ".join(one.kind for one in training.objectives) or options.loss_function
-    said = f"{module.name}: {told['params']:,} parameters, trained by {losses}"
-    print(f"{PROGRAM}: {said}; it is measured in PyTorch as it is", file=sys.stderr)
-    for doubt in dict.fromkeys(one.doubt for one in training.objectives if one.doubt):
+    losses = " + ".join(each.kind for each in training.objectives) or options.loss_function
+    summary = f"{module.name}: {told['params']:,} parameters, trained by {losses}"
+    print(f"{PROGRAM}: {summary}; it is measured in PyTorch as it is", file=sys.stderr)
+    for doubt in filter(None, dict.fromkeys(each.doubt for each in training.objectives)):
         print(f"{PROGRAM}: {doubt}", file=sys.stderr)
     return 0
 
@@ -253,11 +254,8 @@ def _maker() -> argparse.ArgumentParser:
     return parser
 
 
-def _listed(one: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    def values(text: str) -> list[Any]:
-        return [one(word) for word in text.split(",")]
-
-    return values
+def _listed(value_of: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    return lambda text: [value_of(word) for word in text.split(",")]
 
 
 def _one_of(*known: str) -> Callable[[str], str]:
@@ -271,9 +269,8 @@ def _one_of(*known: str) -> Callable[[str], str]:
 
 def _server() -> argparse.ArgumentParser:
     parser = _Parser(prog=PROGRAM, description="A worker (docs/protocol.md).", allow_abbrev=False)
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    bound = getattr(os, "sched_getaffinity", None)  # this process to some of the cores
+    cores = len(bound(0)) if bound else os.cpu_count() or 1
     powers = [1 << i for i in range(cores.bit_length()) if 1 << i < cores]
     add = parser.add_argument
     add("--network", type=_listed(Path), action="extend", required=True)
@@ -285,7 +282,7 @@ def _server() -> argparse.ArgumentParser:
     add("--family", type=_listed(_one_of(*TRAINING)))
     add("--mode", type=_listed(_one_of(*MODES)), default=list(MODES))
     add("--devices", type=_listed(_one_of(*DEVICES)), default=list(DEVICES))
-    add("--torch-device", type=_one_of("cuda", "mps", "xpu"), default="cuda")
+    add("--torch-device", type=_one_of(*TORCH_DEVICES), default="cuda")
     add("--optimizer", type=_one_of(*_RATES), default="sgd")
     add("--lr", type=float)
     add("--weight-decay", type=float)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from peers.generator import INPUTS, uniform
-from peers.pytorch.user_file import alone, failure, loaded, module_of, said  # noqa: F401
+from peers.pytorch.user_file import alone, given_by, loaded, module_of
 from peers.tasks import Unsupported
 
 LOSSES = ("cross-entropy", "nll", "mse", "bce", "module")  # or FILE.py:CALLABLE
@@ -65,10 +65,10 @@ class Module:
     def rows(self) -> int:
         """Of an epoch of the user's data; 0 where data is generated. Unsupported where an epoch has
         other batches than such of one size and a shorter one."""
-        found = [_rows_of(batch, self.batch_axis) for batch in batches_of(self)]
-        if any(one != found[0] for one in found[:-1]) or (found and found[-1] > found[0]):
+        sizes = [_rows_of(batch, self.batch_axis) for batch in batches_of(self)]
+        if any(size != sizes[0] for size in sizes[:-1]) or (sizes and sizes[-1] > sizes[0]):
             raise Unsupported("an epoch has batches of one size, and perhaps a last, shorter one")
-        return sum(found)
+        return sum(sizes)
 
 
 # ---- the user's module
@@ -79,8 +79,8 @@ def made(module: Module) -> nn.Module:
     return module_of(module.source, **sizes).train()
 
 
-def _sizes(module: Module, found: Callable[..., Any]) -> dict[str, Any]:
-    takes = inspect.signature(found).parameters if callable(found) else {}
+def _sizes(module: Module, make: Callable[..., Any]) -> dict[str, Any]:
+    takes = inspect.signature(make).parameters if callable(make) else {}
     if "scale" in takes:
         return {"scale": int(module.scale) if module.scale == int(module.scale) else module.scale}
     if "width" in takes and isinstance(takes["width"].default, int):
@@ -92,8 +92,8 @@ def _sizes(module: Module, found: Callable[..., Any]) -> dict[str, Any]:
 
 def seed(number: int) -> None:
     """Of all that a user's code may draw from."""
-    for one in (random.seed, np.random.seed, torch.manual_seed):
-        one(number)
+    for seed_generator in (random.seed, np.random.seed, torch.manual_seed):
+        seed_generator(number)
 
 
 # ---- its data
@@ -107,16 +107,16 @@ def _rows_of(batch: tuple[Any, Any], axis: int) -> int:
 
 def generated(module: Module, first: int, rows: int) -> tuple[torch.Tensor, ...]:
     """Inputs from row `first` on: numbers in +- 1, or tokens."""
-    found = []
+    inputs = []
     for place, (shape, tokens) in enumerate(module.inputs):
         each = math.prod(shape)
         numbers = uniform(INPUTS, (place << 28) + first * each, rows * each)
         numbers = numbers.reshape(rows, *shape)
-        one = np.floor(numbers * tokens).astype(np.int64) if tokens else 2 * numbers - 1
-        found.append(torch.from_numpy(one))
-    if module.batch_axis:
-        found = [one.movedim(0, 1).contiguous() if one.ndim > 1 else one for one in found]
-    return tuple(found)
+        numbers = np.floor(numbers * tokens).astype(np.int64) if tokens else 2 * numbers - 1
+        values = torch.from_numpy(numbers)
+        is_moved = module.batch_axis and values.ndim > 1
+        inputs.append(values.movedim(0, 1).contiguous() if is_moved else values)
+    return tuple(inputs)
 
 
 _taken: dict[str, list[tuple[Any, Any]]] = {}
@@ -129,26 +129,25 @@ def batches_of(module: Module) -> list[tuple[Any, Any]]:
         return []
     if module.data not in _taken:
         seed(0)
-        found = loaded(module.data)
+        data = loaded(module.data)
         with alone(Path(module.data.rpartition(":")[0])):
-            _taken[module.data] = said(
-                f"{module.data} gives no batches", _take, found() if callable(found) else found
+            _taken[module.data] = given_by(
+                f"{module.data} gives no batches", _take, data() if callable(data) else data
             )
-    whole = _taken[module.data]
-    if not whole:
+    if not _taken[module.data]:
         raise Unsupported(f"{module.data} gives no batches")
-    return [_parted(module, one) for one in whole]
+    return [_parted(module, batch) for batch in _taken[module.data]]
 
 
 def _take(batches: Any) -> list[Any]:
     taken: list[Any] = []
     size = 0
     for batch in islice(batches, 1 << 16):
-        one = tree_map(_tensor, batch)
-        size += sum(t.nbytes for t in torch.utils._pytree.tree_leaves(one))
+        tensors = tree_map(_tensor, batch)
+        size += sum(tensor.nbytes for tensor in tree_leaves(tensors))
         if size > _MOST_BYTES and taken:
             break
-        taken.append(list(one) if isinstance(one, tuple) else one)
+        taken.append(list(tensors) if isinstance(tensors, tuple) else tensors)
     return taken
 
 

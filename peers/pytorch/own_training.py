@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def outputs_of(given: Any, choice: int | None = None) -> list[torch.Tensor]:
         return [values] if values.is_floating_point() and values.requires_grad else []
     if not isinstance(values, (tuple, list, dict)):
         return []
-    return [one for value in values for one in outputs_of(value)]
+    return [output for value in values for output in outputs_of(value)]
 
 
 def _ending(output: torch.Tensor) -> str:
@@ -119,13 +120,13 @@ class Objective:
 
 def _own_loss(given: Any) -> torch.Tensor:
     """Of a module that gives its loss, alone or among others."""
-    own = given.get("loss") if isinstance(given, dict) else getattr(given, "loss", None)
-    found = [own] if own is not None else [one for one in outputs_of(given) if one.numel() == 1]
-    if not found:
+    loss = given.get("loss") if isinstance(given, dict) else getattr(given, "loss", None)
+    losses = [loss] if loss is not None else [y for y in outputs_of(given) if y.numel() == 1]
+    if not losses:
         raise Unsupported(
             "--loss-function=module: the module gives no loss, a tensor of one number"
         )
-    return found[0].squeeze()
+    return losses[0].squeeze()
 
 
 # ---- its training
@@ -238,24 +239,24 @@ class OwnTraining(Training):
                 for value, start in pairs:
                     value.copy_(start)
         if self._draws_nothing:
-            for one in network.modules():
-                if isinstance(one, nn.RNNBase):
-                    one.dropout = 0.0
+            for module in network.modules():
+                if isinstance(module, nn.RNNBase):
+                    module.dropout = 0.0
         return network
 
     def _with_targets(self, read: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """With what the outputs are compared with, once it is known what these are."""
         loss, start = self.module.loss, 0
-        found: list[tuple[Any, Any]] = []
-        for x, own in read:
-            if own is not None and found:
-                found.append((x, own))
+        batches: list[tuple[Any, Any]] = []
+        for x, target in read:
+            if target is not None and batches:
+                batches.append((x, target))
                 continue
             given = _called(self.network, x)
             if loss == "module":
                 _own_loss(given)
             if loss == "module" or self._own_loss:
-                found.append((x, () if not self._own_loss else x if own is None else own))
+                batches.append((x, () if not self._own_loss else x if target is None else target))
                 continue
             outputs = outputs_of(given, self.module.output)
             if not outputs:
@@ -266,8 +267,8 @@ class OwnTraining(Training):
             for objective, output in zip(self.objectives, outputs, strict=True):
                 targets.append(objective.target(output, start))
                 start += output.numel()
-            found.append((x, self._placed(tuple(targets)) if own is None else own))
-        return found
+            batches.append((x, self._placed(tuple(targets)) if target is None else target))
+        return batches
 
     def _plain_forward(self, x: Any, y: Any) -> torch.Tensor:
         if not self._autocast:
@@ -305,19 +306,19 @@ class OwnTraining(Training):
         return self._quiet
 
     def run_steps(self, count: int) -> list[float]:
-        one = self._to_verify()
-        with one._conditions():
-            one.restart()
+        verified = self._to_verify()
+        with verified._conditions():
+            verified.restart()
             seed(1)
-            steps = [one.batches[step % len(one.batches)] for step in range(count)]
-            return [float(one._step(x, y)) for x, y in steps]
+            batches = islice(cycle(verified.batches), count)
+            return [float(verified._step(x, y)) for x, y in batches]
 
     def loss(self) -> float:
-        one = self._to_verify()
-        with one._conditions():
-            one.restart()
+        verified = self._to_verify()
+        with verified._conditions():
+            verified.restart()
             seed(1)
-            return float(one._plain_forward(*one.batches[0]))
+            return float(verified._plain_forward(*verified.batches[0]))
 
     def counted(self) -> Counts:
         """Of a step with the first batch, after one that made the optimizer's state. It updates all
@@ -338,13 +339,13 @@ class OwnTraining(Training):
     def memory(self, counts: Counts) -> dict[str, int]:
         """Bytes by what they are of; `peak` is most of all at a time."""
         state = tree_leaves(list(self.optimizer.state.values()))
-        found = {
+        sizes = {
             "data": _bytes_of(tree_leaves(self.batches[0])),
             "parameters": _bytes_of([*self.network.parameters(), *self.network.buffers()]),
             "optimizer": _bytes_of(state),
         }
-        peak = sum(found.values()) + counts.peak_bytes
-        return {**found, "activations": counts.kept_bytes, "peak": peak}
+        peak = sum(sizes.values()) + counts.peak_bytes
+        return {**sizes, "activations": counts.kept_bytes, "peak": peak}
 
     def parameters(self) -> list[np.ndarray]:
         return super().parameters() if self._quiet is None else self._quiet.parameters()
@@ -355,7 +356,7 @@ class OwnTraining(Training):
 
 
 def _bytes_of(values: Iterable[Any]) -> int:
-    return sum(one.nbytes for one in values if isinstance(one, torch.Tensor))
+    return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def _called(network: nn.Module, x: Any) -> Any:
@@ -396,15 +397,17 @@ def told_of(
     except (Unsupported, MemoryError):
         raise
     except Exception as error:
+        is_of_arguments = isinstance(error, TypeError) and "positional argument" in str(error)
+        remedy = "; --input= gives the shape of one argument of forward: repeat it for each"
         raise Unsupported(
-            f"{module.name} can't be trained: {failure(error)}{_about_inputs(error)}"
+            f"{module.name} can't be trained: {failure(error)}{remedy if is_of_arguments else ''}"
         ) from error
     if not any(p.requires_grad for p in training.network.parameters()):
         raise Unsupported(f"{module.name} has no parameters that are trained")
     params = training.count_parameters()
     norms = nn.modules.batchnorm._NormBase
-    has_norm = any(isinstance(one, norms) for one in training.network.modules())
-    layers = [{"type": one} for one in (MODULE, *(["batch_norm"] if has_norm else []))]
+    has_norm = any(isinstance(part, norms) for part in training.network.modules())
+    layers = [{"type": kind} for kind in (MODULE, *(["batch_norm"] if has_norm else []))]
     network = {"loss": module.loss, "layers": layers}
     counted = {"network": network, "data": module.name, "batch": batch}
     counted |= {"optimizer": optimizer, "params": params}
@@ -418,10 +421,3 @@ def told_of(
         counted["cost"] = {"operations": counts.operations, "memory_bytes": memory}
     counted["draws"] = training.draws
     return counted, training
-
-
-def _about_inputs(error: Exception) -> str:
-    """What helps where forward takes another number of arguments than there are inputs."""
-    is_of_arguments = isinstance(error, TypeError) and "positional argument" in str(error)
-    said = "; --input= gives the shape of one argument of forward: repeat it for each"
-    return said if is_of_arguments else ""

@@ -96,18 +96,18 @@ class SharedTraining:
         self._number = next(_NUMBERS)
         self._expected = 0
         self._tell("make", task, configuration)
-        self._own = Share(task, configuration)
+        self._share = Share(task, configuration)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
+        return getattr(self._share, name)
 
     def __del__(self) -> None:
-        if "_own" in self.__dict__:
+        if "_share" in self.__dict__:
             self._tell("drop")
 
     def restart(self) -> None:
         self._tell("restart")
-        self._own.restart()
+        self._share.restart()
 
     def expect(self, passes: int) -> None:
         """So many calls of run() follow, and nothing else."""
@@ -119,17 +119,17 @@ class SharedTraining:
             self._expected -= 1
         else:
             self._tell("run", 1)
-        self._own.run()
+        self._share.run()
 
     def run_steps(self, steps: int) -> list[float]:
         self._tell("run_steps", steps)
-        own = self._own.run_steps(steps)
-        return np.mean([own, *self._answers()], axis=0).tolist()
+        losses = self._share.run_steps(steps)
+        return np.mean([losses, *self._answers()], axis=0).tolist()
 
     def loss(self) -> float:
         self._tell("loss")
-        own = self._own.loss()
-        return float(np.mean([own, *self._answers()]))
+        loss = self._share.loss()
+        return float(np.mean([loss, *self._answers()]))
 
     def _tell(self, what: str, *arguments: Any) -> None:
         for other in self._others:

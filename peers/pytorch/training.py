@@ -18,11 +18,7 @@ from peers.pytorch.networks import Dropout, fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-_LOSSES = {
-    "cross_entropy": cross_entropy,
-    "mse": mse_loss,
-    "bce": binary_cross_entropy_with_logits,
-}
+_LOSSES = {"cross_entropy": cross_entropy, "mse": mse_loss, "bce": binary_cross_entropy_with_logits}
 
 
 class Training:
@@ -97,10 +93,7 @@ class Training:
                 (y.flatten() if classifies else y.contiguous()).to(self.device),
             )
             for x, y in (
-                (
-                    x[:, share] if by_time else x[share],
-                    y[:, share] if places else y[share],
-                )
+                (x[:, share] if by_time else x[share], y[:, share] if places else y[share])
                 for x, y in pairs
             )
         ]
@@ -199,8 +192,8 @@ class Training:
 class References(verification.References):
     """Made with so many threads, as trainings of `kind`."""
 
-    def __init__(self, threads: int, kind: type[Training] = Training, **own: str) -> None:
-        plain = {"device": "cpu", "execution": "eager", "precision": "f32", **own}
+    def __init__(self, threads: int, kind: type[Training] = Training, **changes: str) -> None:
+        plain = {"device": "cpu", "execution": "eager", "precision": "f32", **changes}
         super().__init__("PyTorch in float64", lambda task: kind(task, plain, torch.float64))
         self._threads = threads
 
@@ -263,10 +256,10 @@ class Graphs:
         self._of: dict[int, tuple[torch.cuda.CUDAGraph, list[Any], torch.Tensor]] = {}
         for batch in batches:
             read = tree_leaves(batch)
-            shapes = tuple(one.shape for one in read)
+            shapes = tuple(tensor.shape for tensor in read)
             if shapes not in made:
-                own = tree_map(torch.clone, batch)
-                made[shapes] = (*self._graph(step, optimizer, *own), tree_leaves(own))
+                fixed = tree_map(torch.clone, batch)  # where the graph reads
+                made[shapes] = (*self._graph(step, optimizer, *fixed), tree_leaves(fixed))
             graph, loss, places = made[shapes]
             self._of[id(batch[0])] = graph, list(zip(places, read, strict=True)), loss
 

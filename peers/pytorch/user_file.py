@@ -47,21 +47,22 @@ def loaded(source: str) -> Any:
     if path not in _files:
         _files[path] = _imported(path)
     if not hasattr(_files[path], name):
-        own = [one for one, value in vars(_files[path]).items() if _is_of(value, _files[path])]
-        has = f"; it has {', '.join(own)}" if own else ""
+        module = _files[path]
+        names = [key for key, value in vars(module).items() if _is_of(value, module)]
+        has = f"; it has {', '.join(names)}" if names else ""
         raise Unsupported(f"{path.name} has nothing named {name!r}{has}")
     return getattr(_files[path], name)
 
 
 def module_of(source: str, **sizes: Any) -> nn.Module:
     """What FILE.py:CALLABLE gives, called with these, or the module that it is."""
-    found, path = loaded(source), Path(source.rpartition(":")[0])
+    given, path = loaded(source), Path(source.rpartition(":")[0])
     called = f"{path.name}:{source.rpartition(':')[2]}"
-    if not callable(found):
+    if not callable(given):
         raise Unsupported(f"{called} is nothing to call")
-    make = partial(deepcopy, found) if isinstance(found, nn.Module) else found
+    make = partial(deepcopy, given) if isinstance(given, nn.Module) else given
     with alone(path):
-        network = said(f"{called} can't be called", make, **sizes)
+        network = given_by(f"{called} can't be called", make, **sizes)
     if not isinstance(network, nn.Module):
         kind = type(network).__name__
         raise Unsupported(f"{called} gives a value of type {kind}, and no torch.nn.Module")
@@ -73,9 +74,9 @@ def _is_of(value: Any, module: Any) -> bool:
 
 
 def _imported(path: Path) -> Any:
-    folder = str(path.parent)
-    others = [one for one in sys.path if one and Path(one).absolute() not in (_ROOT, path.parent)]
-    sys.path[:] = [folder, *others]
+    left_out = (_ROOT, path.parent)
+    others = [text for text in sys.path if text and Path(text).absolute() not in left_out]
+    sys.path[:] = [str(path.parent), *others]
     for name in list(sys.modules):
         top = path.parent / name.partition(".")[0]
         if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(_ROOT) and (
@@ -89,11 +90,11 @@ def _imported(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     with alone(path):
-        said(f"{path.name} can't be imported", spec.loader.exec_module, module)
+        given_by(f"{path.name} can't be imported", spec.loader.exec_module, module)
     return module
 
 
-def said(what: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def given_by(what: str, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """What the user's code gives; Unsupported in one sentence where it does something else."""
     try:
         return call(*given, **named)
@@ -151,8 +152,8 @@ def failure(error: BaseException) -> str:
 def place(error: BaseException) -> str:
     """ " (net.py:7)", of the innermost line of the user's; empty where there is none."""
     frames = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(error.__traceback__)]
-    found = user_place(frames)
-    return f" ({found})" if found else ""
+    where = user_place(frames)
+    return f" ({where})" if where else ""
 
 
 def user_place(frames: list[tuple[str, int]]) -> str:

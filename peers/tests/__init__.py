@@ -108,7 +108,7 @@ def is_golden(
 
 def deep(layers: int = 32, norm: str = "batch_norm") -> Task:
     """Of normalized convolutions on few rows, where a rounding grows from layer to layer."""
-    one = [
+    block = [
         {"type": "conv2d", "out_channels": 8, "kernel_size": 3, "padding": 1},
         {"type": norm, **({"num_groups": 4} if norm == "group_norm" else {})},
         {"type": "relu"},
@@ -118,7 +118,7 @@ def deep(layers: int = 32, norm: str = "batch_norm") -> Task:
         "input": {"shape": [3, 4, 4], "type": "f32"},
         "classes": 4,
         "loss": "cross_entropy",
-        "layers": [*(one * layers), {"type": "flatten"}, {"type": "linear", "out_features": 4}],
+        "layers": [*(block * layers), {"type": "flatten"}, {"type": "linear", "out_features": 4}],
     }
     named = [{"name": f"layer {i}", **layer} for i, layer in enumerate(network["layers"])]
     network["layers"] = named

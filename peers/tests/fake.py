@@ -43,8 +43,8 @@ class Fake:
     def rows(self, configuration: dict[str, str]) -> dict[str, Any]:
         joins = configuration["family"] in ("Epoch", "Forward") and TROUBLE != "brings"
         moods = ("good", "bad")[: (1 if TROUBLE == "slow" else 2) if joins else 0]
-        own = {**configuration, "program": "fake", "execution": "eager"}
-        return {"rows": [{"configuration": {**own, "mood": mood}} for mood in moods]}
+        row = {**configuration, "program": "fake", "execution": "eager"}
+        return {"rows": [{"configuration": {**row, "mood": mood}} for mood in moods]}
 
     def prepare(
         self, configuration: dict[str, str], counted: dict[str, Any] | None = None, **_: Any

@@ -20,15 +20,15 @@ GEMM = (
 def ways(configuration: dict[str, str], wanted: Wanted = Wanted()) -> list[dict[str, str]]:  # noqa: B008
     """How each of its counterparts differs from the plain one."""
     return [
-        {key: value for key, value in found.items() if PLAIN.get(key) not in (None, value)}
-        for found in counterparts(configuration, wanted)
+        {key: value for key, value in row.items() if PLAIN.get(key) not in (None, value)}
+        for row in counterparts(configuration, wanted)
     ]
 
 
 def on_gpu(**changes: str) -> dict[str, str]:
-    own = ours("disc-2", **GPU)
-    del own["cpu_threads"]
-    return {**own, **changes}
+    row = ours("disc-2", **GPU)
+    del row["cpu_threads"]
+    return {**row, **changes}
 
 
 def test_an_epoch_has_one_counterpart_however_bench_computes():
@@ -38,10 +38,10 @@ def test_an_epoch_has_one_counterpart_however_bench_computes():
 
 
 def test_ranks_have_one_counterpart_of_as_many() -> None:
-    (one,) = counterparts(ours("disc-2", execution="overlapped", ranks="2"), EVERY)[:1]
-    assert one["ranks"] == "2" and one["compiler"] == "none"
-    found = counterparts(ours("disc-2", ranks="2"), EVERY)
-    assert {row["compiler"] for row in found} == {"none"}
+    row = counterparts(ours("disc-2", execution="overlapped", ranks="2"), EVERY)[0]
+    assert row["ranks"] == "2" and row["compiler"] == "none"
+    rows = counterparts(ours("disc-2", ranks="2"), EVERY)
+    assert {row["compiler"] for row in rows} == {"none"}
     gpus = on_gpu(ranks="2", bucket="1000")
     assert counterparts(gpus, EVERY) == [
         {**gpus, **PLAIN, "program": "pytorch", "data": "resident"}
@@ -68,20 +68,20 @@ def test_a_gpu_row_has_its_data_resident():
 
 
 def test_a_pass_has_counterparts_where_its_batch_lies_there():
-    found = counterparts(ours("disc-2", family="Forward", execution="auto"), EVERY)
-    assert [row["compiler"] for row in found] == ["none", "inductor"]
-    assert {row["execution"] for row in found} == {"eager"}
+    rows = counterparts(ours("disc-2", family="Forward", execution="auto"), EVERY)
+    assert [row["compiler"] for row in rows] == ["none", "inductor"]
+    assert {row["execution"] for row in rows} == {"eager"}
     assert len(counterparts(on_gpu(family="Forward", data="resident"), EVERY)) == 2
     assert not counterparts(on_gpu(family="Forward"), EVERY)
 
 
 def test_gradients_that_are_kept_have_counterparts_but_in_a_graph():
-    found = counterparts(on_gpu(zero="keep"), EVERY)
-    assert {(row["zero"], row["compiler"]) for row in found} == {
+    rows = counterparts(on_gpu(zero="keep"), EVERY)
+    assert {(row["zero"], row["compiler"]) for row in rows} == {
         ("keep", "none"),
         ("keep", "inductor"),
     }
-    assert all(row["execution"] == "eager" for row in found)
+    assert all(row["execution"] == "eager" for row in rows)
 
 
 def test_images_come_in_both_layouts_and_other_rows_in_one():

@@ -23,7 +23,7 @@ def _finalized(z: int) -> int:
     return z ^ (z >> 31)
 
 
-def one(stream: int, k: int) -> float:
+def number_at(stream: int, k: int) -> float:
     place = ((stream << 32) + k + 1) * 0x9E3779B97F4A7C15 % _LIMIT
     return (_finalized(place) >> 40) / 2**24
 
@@ -31,7 +31,7 @@ def one(stream: int, k: int) -> float:
 @pytest.mark.parametrize("stream", [PARAMETERS, INPUTS, LABELS])
 def test_numbers_are_those_of_the_definition(stream):
     got = uniform(stream, 7, 50)
-    assert got.tolist() == [one(stream, 7 + k) for k in range(50)]
+    assert got.tolist() == [number_at(stream, 7 + k) for k in range(50)]
     assert (got.astype(np.float32) == got).all()
 
 
@@ -64,15 +64,15 @@ def test_disc_points_are_standardized_over_all_numbers():
 def test_tokens_stand_by_time():
     inputs, labels = data_of(task_of("lstm", 4))
     assert inputs.shape == labels.shape == (32, 4)
-    assert inputs[3, 2] == math.floor(one(INPUTS, 3 * 4 + 2) * 10000)
-    assert labels[3, 2] == math.floor(one(LABELS, 3 * 4 + 2) * 10000)
+    assert inputs[3, 2] == math.floor(number_at(INPUTS, 3 * 4 + 2) * 10000)
+    assert labels[3, 2] == math.floor(number_at(LABELS, 3 * 4 + 2) * 10000)
 
 
 def test_sentences_are_drawn_row_by_row():
     inputs, labels = data_of(task_of("gpt-16", 4))
     assert inputs.shape == labels.shape == (64, 4)
-    assert inputs[3, 2] == math.floor(one(INPUTS, 2 * 64 + 3) * 65)
-    assert labels[3, 2] == math.floor(one(LABELS, 2 * 64 + 3) * 65)
+    assert inputs[3, 2] == math.floor(number_at(INPUTS, 2 * 64 + 3) * 65)
+    assert labels[3, 2] == math.floor(number_at(LABELS, 2 * 64 + 3) * 65)
 
 
 def test_tokens_are_below_what_the_embedding_of_each_place_has():
@@ -88,7 +88,7 @@ def test_tokens_are_below_what_the_embedding_of_each_place_has():
     network |= {"loss": "bce"}
     inputs, targets = data_of(replace(task_of("matrix-4", 4), network=network))
     assert inputs.shape == (5, 4) and targets.shape == (4, 3)
-    assert inputs[3, 2] == math.floor(one(INPUTS, 3 * 4 + 2) * 50)
+    assert inputs[3, 2] == math.floor(number_at(INPUTS, 3 * 4 + 2) * 50)
 
 
 def test_data_of_another_source_are_refused():
@@ -119,15 +119,15 @@ def test_a_task_is_what_bench_counts():
 def test_targets_stand_in_place_of_labels():
     inputs, targets = data_of(task_of("matrix-4", 3))
     assert inputs.shape == targets.shape == (3, 4)
-    assert targets[2, 1] == 2 * one(LABELS, 2 * 4 + 1) - 1
+    assert targets[2, 1] == 2 * number_at(LABELS, 2 * 4 + 1) - 1
     binary = {**trained("matrix-4")["network"], "loss": "bce"}
     _, wanted = data_of(replace(task_of("matrix-4", 3), network=binary))
-    assert wanted[2, 1] == math.floor(2 * one(LABELS, 2 * 4 + 1))
+    assert wanted[2, 1] == math.floor(2 * number_at(LABELS, 2 * 4 + 1))
 
 
 def test_sequences_that_are_normalized_are_compared_all_together():
     task = task_of("heart", 1)
     for normalizes in ("batch_norm", "layer_norm", "rms_norm", "attention"):
         layers = [*task.network["layers"], {"type": normalizes}]
-        own = replace(task, network={**task.network, "layers": layers})
-        assert is_compared_together(own) and not is_compared_together(task)
+        normalized = replace(task, network={**task.network, "layers": layers})
+        assert is_compared_together(normalized) and not is_compared_together(task)

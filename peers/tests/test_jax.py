@@ -85,8 +85,7 @@ def test_where_rounding_decides_the_tolerance_is_what_roundings_do(norm):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "loop"),
-    [(DISC.optimizer, "unrolled"), (Optimizer("adamw", 1e-3, 0.1), "scan")],
+    ("optimizer", "loop"), [(DISC.optimizer, "unrolled"), (Optimizer("adamw", 1e-3, 0.1), "scan")]
 )
 def test_copies_are_what_each_is_alone(optimizer, loop):
     configuration = {**CPU, "loop": loop}
@@ -97,13 +96,13 @@ def test_copies_are_what_each_is_alone(optimizer, loop):
     small = {**trained("disc-2"), "params": 22}
     task = replace(DISC, **small, rows=250, optimizer=optimizer)  # the last batch has 50
     copies_are_verified(
-        lambda own: Training(own, configuration), configuration, references(), task, spoil
+        lambda copies: Training(copies, configuration), configuration, references(), task, spoil
     )
 
 
 def test_copies_have_a_row():
-    own = {**counterparts(ours("heart", copies="4"))[0], "cpu_threads": THREADS}
-    facts = Rows().prepare("one", own, HEART)["facts"]
+    row = {**counterparts(ours("heart", copies="4"))[0], "cpu_threads": THREADS}
+    facts = Rows().prepare("one", row, HEART)["facts"]
     assert (facts["params"], facts["flops"], facts["steps"]) == (1522, 4e5, 5)
 
 
@@ -159,19 +158,19 @@ def test_repetitions_begin_at_the_start_and_keep_their_iterations():
 
 def test_a_row_that_ends_says_how():
     rows = Rows()
-    own = {**counterparts(ours("heart"))[0], "cpu_threads": THREADS}
-    answer = rows.prepare("one", own, {**HEART, "params": 7})
+    row = {**counterparts(ours("heart"))[0], "cpu_threads": THREADS}
+    answer = rows.prepare("one", row, {**HEART, "params": 7})
     assert answer["error_message"] == "it has 1522 parameters, and bench's has 7"
-    answer = rows.prepare("one", {**own, "cpu_threads": str(OWN_THREADS + 1)}, HEART)
+    answer = rows.prepare("one", {**row, "cpu_threads": str(OWN_THREADS + 1)}, HEART)
     assert answer["outcome"] == "failed" and "threads, and the row asks for" in str(answer)
-    answer = rows.prepare("one", own, {**HEART, "network": NETWORKS["lstm"]})
+    answer = rows.prepare("one", row, {**HEART, "network": NETWORKS["lstm"]})
     assert answer["outcome"] == "skipped"
     assert "(lstm): peers/jax/networks.py has no such layer" in answer["error_message"]
-    unrolled = {**own, "loop": "unrolled"}
+    unrolled = {**row, "loop": "unrolled"}
     answer = rows.prepare("one", unrolled, {**HEART, "rows": 1000})
     assert answer["outcome"] == "skipped" and "100 steps" in answer["error_message"]
     assert rows.describe()["version"] == jax.__version__
-    assert rows.prepare("one", own, HEART)["facts"]["cpu_threads"] == OWN_THREADS
+    assert rows.prepare("one", row, HEART)["facts"]["cpu_threads"] == OWN_THREADS
     assert rows.repeat("one", 0.001)["times"]["real_time"] > 0 and rows.release("one") == {}
 
 
@@ -216,18 +215,18 @@ from peers.jax import threads
 threads.limited()
 import jax, jax.numpy as jnp
 def ran():
-    found = {}
-    for one in os.listdir("/proc/self/task"):
-        words = open(f"/proc/self/task/{one}/stat").read().rpartition(")")[2].split()
-        found[one] = int(words[11]) + int(words[12])
-    return found
+    ticks = {}
+    for thread in os.listdir("/proc/self/task"):
+        words = open(f"/proc/self/task/{thread}/stat").read().rpartition(")")[2].split()
+        ticks[thread] = int(words[11]) + int(words[12])
+    return ticks
 product = jax.jit(lambda x: x @ x @ x)
 x = jnp.ones((700, 700))
 product(x).block_until_ready()
 before, end = ran(), time.process_time() + 1.0
 while time.process_time() < end:
     product(x).block_until_ready()
-spent = sorted(ticks - before.get(one, 0) for one, ticks in ran().items())
+spent = sorted(ticks - before.get(thread, 0) for thread, ticks in ran().items())
 print(spent[-1] / sum(spent))
 """
 
@@ -247,12 +246,9 @@ def test_a_network_in_use_comes_to_what_bench_comes_to():
 def test_a_network_in_use_is_verified_and_timed_pass_by_pass():
     rows = Rows()
     configuration = {**CPU, "family": "Forward", "execution": "auto", "cpu_threads": THREADS}
-    (own,) = (told["configuration"] for told in rows.rows(configuration)["rows"])
-    assert own == {
-        **configuration,
-        **{"program": "jax", "execution": "eager", "compiler": "xla"},
-    }
-    prepared = rows.made(own, of_images())
+    (row,) = (told["configuration"] for told in rows.rows(configuration)["rows"])
+    assert row == {**configuration, **{"program": "jax", "execution": "eager", "compiler": "xla"}}
+    prepared = rows.made(row, of_images())
 
     def spoil(work):
         work._parameters[-1] += 0.1

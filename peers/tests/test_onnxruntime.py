@@ -30,8 +30,8 @@ def test_of_the_rows_of_bench_it_has_forward_passes():
 def test_a_network_in_use_is_verified_and_timed_pass_by_pass():
     rows = Rows()
     assert rows.describe()["program"] == "onnxruntime"
-    (own,) = (told["configuration"] for told in rows.rows(PASS)["rows"])
-    prepared = rows.made(own, of_images())
+    (row,) = (told["configuration"] for told in rows.rows(PASS)["rows"])
+    prepared = rows.made(row, of_images())
 
     is_verified_and_timed(prepared, "PyTorch", spoil)
 

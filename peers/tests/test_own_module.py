@@ -52,7 +52,7 @@ def _as_it_was(monkeypatch):
     sys.modules.update(before)
 
 
-def written(folder: Path, body: str, **own: object) -> Module:
+def written(folder: Path, body: str, **changes: object) -> Module:
     """A module in a file of its own; `body` is of forward(), or a whole file."""
     path = folder / f"net{len(list(folder.iterdir()))}.py"
     if "class" not in body:
@@ -63,7 +63,7 @@ def written(folder: Path, body: str, **own: object) -> Module:
             f"  def forward(self, x):\n    {body}\ndef make():\n  return Net()\n"
         )
     path.write_text(HEAD + body, encoding="utf-8")
-    return Module("net", f"{path}:make", **{"inputs": (((4,), 0),), **own})
+    return Module("net", f"{path}:make", **{"inputs": (((4,), 0),), **changes})
 
 
 def answer(module: Module, folder: Path, **changes: str) -> dict:
@@ -71,12 +71,10 @@ def answer(module: Module, folder: Path, **changes: str) -> dict:
     path = folder / "net.module.json"
     module.write(path)
     rows = own.OwnRows(own._asked([f"--network={path}", "--batch=6", "--threads=1"]))
-    (row,) = [
-        one["configuration"]
-        for one in rows.describe()["rows"]
-        if one["configuration"]["compiler"] == "none" and one["configuration"]["device"] == "cpu"
-        if one["configuration"]["family"] == changes.get("family", "Minibatch")
-    ]
+    family = changes.get("family", "Minibatch")
+    wanted = {"compiler": "none", "device": "cpu", "family": family}
+    configurations = [described["configuration"] for described in rows.describe()["rows"]]
+    (row,) = [row for row in configurations if wanted.items() <= row.items()]
     given = rows.prepare("row", {**row, **changes})
     if "facts" in given:
         assert rows.repeat("row", 0.0)["times"]["iterations"] >= 1
@@ -136,7 +134,7 @@ def test_inputs_losses_and_data_are_the_users(name, told, losses, tmp_path):
     told = {k: v.format(file) if isinstance(v, str) else v for k, v in told.items()}
     module = Module(**{**vars(module), **told, "source": f"{file}:{name}"})
     _, training = told_of(module, 6, "adam lr=0.001")
-    assert [one.kind for one in training.objectives] == losses
+    assert [objective.kind for objective in training.objectives] == losses
     facts = answer(module, tmp_path, family="Epoch" if module.data else "Minibatch")["facts"]
     assert facts["verification"]["parameter_error"] < 1e-5
     if module.data:
@@ -149,13 +147,13 @@ def test_each_output_is_trained_unless_one_is_chosen(tmp_path):
     module = written(tmp_path, FORWARDS["two_outputs"])
     for choice, losses in ((None, ["nll", "cross-entropy"]), (0, ["nll"])):
         _, training = told_of(Module(**{**vars(module), "output": choice}), 6, "sgd lr=0.1")
-        assert [one.kind for one in training.objectives] == losses
+        assert [objective.kind for objective in training.objectives] == losses
     with pytest.raises(Unsupported, match="--output=5: the module's outputs are 3, from 0"):
         told_of(Module(**{**vars(module), "output": 5}), 6, "sgd lr=0.1")
 
 
 def test_what_drifts_or_has_no_float64_is_timed_as_not_verified(tmp_path):
-    for body, said in (
+    for body, reason in (
         ("return self.a(x) * (2 if x.dtype == torch.float64 else 1)", "and the tolerance is"),
         (
             "assert x.dtype == torch.float32; return self.a(x)",
@@ -163,7 +161,7 @@ def test_what_drifts_or_has_no_float64_is_timed_as_not_verified(tmp_path):
         ),
     ):
         given = answer(written(tmp_path, body), tmp_path)
-        assert given["outcome"] == "failed" and said in given["error_message"]
+        assert given["outcome"] == "failed" and reason in given["error_message"]
         assert given["not_verified"]["seconds"] > 0
 
 
@@ -185,14 +183,14 @@ def test_in_bf16_it_is_computed_by_autocast(tmp_path):
 
 
 def test_what_is_compiled_is_verified_without_random_numbers(tmp_path, monkeypatch):
-    compiled, said = [], io.StringIO()
+    compiled, messages = [], io.StringIO()
     monkeypatch.setattr(protocol, "_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(protocol._Asked, "answers", said)
+    monkeypatch.setattr(protocol._Asked, "answers", messages)
 
     def compile_(step, dynamic):
         compiled.append(step)
         for _ in range(1000):  # until it is heard that a compiler works, which says nothing itself
-            if '{"doing": "compiling it"}' in said.getvalue():
+            if '{"doing": "compiling it"}' in messages.getvalue():
                 return step
             threading.Event().wait(0.01)
         raise AssertionError("nothing was said")
@@ -208,7 +206,7 @@ def test_what_is_compiled_is_verified_without_random_numbers(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("import sys\nsys.exit(0)", "it ends the program (net0.py:6)"),
         ("input('go?')", "it asks for input (net0.py:5)"),
@@ -221,11 +219,11 @@ def test_what_is_compiled_is_verified_without_random_numbers(tmp_path, monkeypat
         ("1 / 0", "ZeroDivisionError: division by zero (net0.py:5)"),
     ],
 )
-def test_a_file_that_does_more_than_define_gets_a_sentence(text, said, tmp_path, capsys):
+def test_a_file_that_does_more_than_define_gets_a_sentence(text, reason, tmp_path, capsys):
     module = written(tmp_path, f"{text}  # class\n")
     with pytest.raises(Unsupported) as refused:
         told_of(module, 6, "sgd lr=0.1")
-    assert str(refused.value).startswith(f"net0.py can't be imported: {said}")
+    assert str(refused.value).startswith(f"net0.py can't be imported: {reason}")
     assert capsys.readouterr() == ("", "")
 
 
@@ -271,9 +269,9 @@ def test_float64_draws_what_float32_draws():
     with DrawnInF32() as drawing:
         exact = _drawn(torch.float64)
     assert drawing.drew
-    for one, other in zip(plain, exact, strict=True):
-        assert other.dtype == torch.float64
-        assert torch.allclose(one.double(), other, rtol=1e-6, atol=0)
+    for single, double in zip(plain, exact, strict=True):
+        assert double.dtype == torch.float64
+        assert torch.allclose(single.double(), double, rtol=1e-6, atol=0)
     with DrawnInF32() as drawing, nothing_drawn():
         torch.nn.functional.dropout(plain[0], 0.4) + torch.rand(4, 5) + torch.randn((4, 5))
         heads = torch.ones(1, 2, 4, 8, dtype=torch.float64)
@@ -288,17 +286,14 @@ def counted(folder: Path, layers: str, shape: tuple[int, ...], optimizer: str) -
     module = written(folder, text, inputs=((shape, 0),), loss="mse")
     told, _ = told_of(module, 6, optimizer)
     sums: dict[str, float] = {}
-    for one in told["cost"]["operations"]:
-        sums[one["kind"]] = sums.get(one["kind"], 0) + one["launches"] * one.get("count", 1)
+    for each in told["cost"]["operations"]:
+        sums[each["kind"]] = sums.get(each["kind"], 0) + each["launches"] * each.get("count", 1)
     return {**told, "launches of": sums}
 
 
 def flops_of(told: dict, kind: str) -> float:
-    return sum(
-        one["flops"] * one.get("count", 1)
-        for one in told["cost"]["operations"]
-        if one["kind"] == kind
-    )
+    operations = [each for each in told["cost"]["operations"] if each["kind"] == kind]
+    return sum(each["flops"] * each.get("count", 1) for each in operations)
 
 
 def test_operations_of_grouped_convolutions_are_counted_in_groups(tmp_path):
@@ -340,9 +335,9 @@ def test_what_nobody_can_count_is_trained_all_the_same(tmp_path, monkeypatch):
 def test_what_a_step_starts_and_keeps_is_counted(tmp_path):
     told = counted(tmp_path, "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)", (4,), "sgd lr=0.1")
     shapes = {
-        (one["m"], one["n"], one["k"])
+        (product["m"], product["n"], product["k"])
         for each in told["cost"]["operations"]
-        for one in each.get("products", ())
+        for product in each.get("products", ())
     }
     assert shapes == {(6, 8, 4), (6, 3, 8), (3, 8, 6), (6, 8, 3), (8, 4, 6)}
     assert flops_of(told, "product") == 2 * 6 * (2 * 32 + 3 * 24)
@@ -355,9 +350,9 @@ def test_rows_are_told_before_anything_is_measured(tmp_path):
     path = tmp_path / "net.module.json"
     module.write(path)
     words = [f"--network={path}", "--batch=4,8", "--threads=1,2", "--devices=cpu", "--rows=32"]
-    found = [one["configuration"] for one in own.OwnRows(own._asked(words)).describe()["rows"]]
-    assert len(found) == 2 * 2 * 2 * 2  # families, batches, threads, modes
-    assert {one["program"] for one in found} == {"pytorch"}
+    rows = [row["configuration"] for row in own.OwnRows(own._asked(words)).describe()["rows"]]
+    assert len(rows) == 2 * 2 * 2 * 2  # families, batches, threads, modes
+    assert {row["program"] for row in rows} == {"pytorch"}
     sizes = own.OwnRows(own._asked([*words, "--scale=2,1"])).describe()
     assert sizes["ladders"] == {"net": ["net", "netx2"]} and sizes["ladder_batches"] == {"net": 4}
     assert own._asked(words).optimizer == "sgd lr=0.01"
@@ -374,8 +369,8 @@ def test_make_writes_what_the_worker_reads(tmp_path, capsys):
     assert "net: 46 parameters, trained by cross-entropy; it is" in capsys.readouterr().err
     assert Module.read(path) == Module("net", module.source, INPUTS, reason="so")
     assert own.main([*words, "--output=3"]) == 1
-    said = capsys.readouterr().err
-    assert said == "python -m peers.pytorch.own: --output=3: the module's outputs are 1, from 0\n"
+    refusal = "python -m peers.pytorch.own: --output=3: the module's outputs are 1, from 0\n"
+    assert capsys.readouterr().err == refusal
     squashed = written(tmp_path, "return self.a(x).softmax(1)").source
     assert own.main(["make", squashed, "--input=4", "--name=net", f"-o{path}"]) == 0
     assert "it ends with a softmax, and cross-entropy takes another" in capsys.readouterr().err

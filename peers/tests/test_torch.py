@@ -115,7 +115,7 @@ def test_copies_are_what_each_is_alone(optimizer, changes):
 
     task = replace(DISC, rows=250, optimizer=optimizer)  # the last batch has 50
     copies_are_verified(
-        lambda own: Copies(own, configuration), configuration, References(1), task, spoil
+        lambda copies: Copies(copies, configuration), configuration, References(1), task, spoil
     )
 
 
@@ -223,7 +223,7 @@ def test_ranks_of_each_number_and_device_have_a_process():
 
     processes = [process(), process(ranks="2"), process(ranks="4")]
     processes.append(process(ranks="2", device="cuda", data="resident"))
-    assert all(one not in processes[:place] for place, one in enumerate(processes))
+    assert all(process not in processes[:place] for place, process in enumerate(processes))
 
 
 def test_no_product_is_in_tf32_once_it_is_settled():
