@@ -33,17 +33,21 @@ _fit = fitting.fit
 _fits: dict[Hashable, fitting.Fit] = {}
 
 
-def _fit_once(found: Sequence[Observation]) -> fitting.Fit:
-    key = tuple(map(_key, found))
+def _fit_once(observed: Sequence[Observation]) -> fitting.Fit:
+    key = tuple(map(_key, observed))
     if key not in _fits:
-        _fits[key] = _fit(found)
+        _fits[key] = _fit(observed)
     return _fits[key]
 
 
-def _key(one: Observation) -> Hashable:
+def _key(observation: Observation) -> Hashable:
     """Its values, those in arrays too: a demand is equal to nothing but itself."""
-    demand = [np.asarray(getattr(one.demand, each.name)) for each in fields(one.demand)]
-    others = [getattr(one, each.name) for each in fields(one) if each.name != "demand"]
+    demand = [
+        np.asarray(getattr(observation.demand, each.name)) for each in fields(observation.demand)
+    ]
+    others = [
+        getattr(observation, each.name) for each in fields(observation) if each.name != "demand"
+    ]
     return (*others, *((array.shape, array.tobytes()) for array in demand))
 
 
@@ -68,12 +72,12 @@ def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Repor
     """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
     alone, and with "hostile" names, as bad as can be."""
     # What one of pytest's processes has drawn, the others read.
-    own = tmp_path_factory.getbasetemp()
-    everybody = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     @cache
     def built(kind: str) -> Report:
-        folder = everybody / f"report-{kind}"
+        folder = shared / f"report-{kind}"
         if not folder.exists():
             drawn = draw(kind, tmp_path_factory.mktemp(kind))
             with suppress(OSError):  # another was as fast

@@ -154,9 +154,9 @@ def test_older_rows_without_products_count_as_their_networks_do(changed, target)
 def test_what_was_measured_between_the_sizes_of_a_ladder_is_left_out_with_its_neighbour():
     file = loading.load_file(RESULTS / "intel-xeon-6-207-2c" / "2026-11-22-475dff6.json")
     rows_of = [row for row in file.rows if row.family == "Epoch" and row.failure is None]
-    found = dict(zip((row.model for row in rows_of), advise.clusters(rows_of), strict=True))
-    assert found["disc-7x1.9375"] == found["disc-8x1.0625"] == "disc-8"
-    assert found["disc-6x1.5"] == "disc-7" and found["heart"] == "heart"
+    clusters = dict(zip((row.model for row in rows_of), advise.clusters(rows_of), strict=True))
+    assert clusters["disc-7x1.9375"] == clusters["disc-8x1.0625"] == "disc-8"
+    assert clusters["disc-6x1.5"] == "disc-7" and clusters["heart"] == "heart"
     series, _ = advise.fit_series(file, "f32")
     for item in series:
         assert len(item.residuals) == 14 < len({row.model for row in rows_of})
@@ -214,8 +214,8 @@ class Scaled(Network):
         object.__setattr__(self, "at", (path, factor))
 
     def scaled(self, factor: float) -> Network:
-        path, own = self.at
-        return Scaled(path, own * factor)
+        path, scale = self.at
+        return Scaled(path, scale * factor)
 
 
 def scaled_work(factor: float) -> dict[str, float]:
@@ -229,7 +229,7 @@ def scaled_work(factor: float) -> dict[str, float]:
 def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
     network = Scaled(tmp_path / "scaled.json", start)
     adviser = Adviser(load(noise=0.0, threads=(1,), modes=(("eager", "resident"),)))
-    said = meeting_words(adviser, network)
+    meeting = meeting_words(adviser, network)
     cpu = synthetic.cpu_configuration("heart", 1)
     gpu = synthetic.gpu_configuration("heart", "eager", "resident")
     ahead = [
@@ -238,10 +238,10 @@ def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
         if sum(synthetic_machine.profile(scaled_work(factor), gpu).values())
         < sum(synthetic_machine.profile(scaled_work(factor), cpu).values())
     ]
-    assert f"the {words} about " in said
-    size = float(said.split(" about ")[1].split()[0].replace(",", ""))
+    assert f"the {words} about " in meeting
+    size = float(meeting.split(" about ")[1].split()[0].replace(",", ""))
     assert size == pytest.approx(ahead[0], rel=0.15)
-    assert said.endswith(f"this network has {network.cost.params:,.0f}.")
+    assert meeting.endswith(f"this network has {network.cost.params:,.0f}.")
 
 
 def test_where_one_side_stays_ahead_is_said(load):
@@ -268,13 +268,13 @@ def lines(shell):
 
 def test_epochs_multiply_and_threads_choose_among_the_cpus(load, cost_path, lines):
     asked = (load().path, "--cost", cost_path())
-    found = [lines(*asked, "--epochs", epochs).values() for epochs in (1, 20)]
-    for one, twenty in zip(*found, strict=True):
-        assert twenty["seconds"] == pytest.approx(20 * one["seconds"])
-        assert twenty["epoch_seconds"] == one["epoch_seconds"] == one["seconds"]
-    found = lines(*asked, "--threads=1")
-    assert "CPU, 1 thread" in found and "CPU, 2 threads" not in found
-    for row in found.values():
+    answers = [lines(*asked, "--epochs", epochs).values() for epochs in (1, 20)]
+    for once, twenty in zip(*answers, strict=True):
+        assert twenty["seconds"] == pytest.approx(20 * once["seconds"])
+        assert twenty["epoch_seconds"] == once["epoch_seconds"] == once["seconds"]
+    chosen = lines(*asked, "--threads=1")
+    assert "CPU, 1 thread" in chosen and "CPU, 2 threads" not in chosen
+    for row in chosen.values():
         assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
 
@@ -305,10 +305,10 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
     ],
 )
 def test_what_is_asked_is_said(flags, words, load, shell):
-    said = " ".join(
+    printed = " ".join(
         shell("advise", *flags.split(), "--gpu=4090", load(**CPU_ONLY).path).out.split()
     )
-    assert all(one in said for one in words)
+    assert all(phrase in printed for phrase in words)
 
 
 @pytest.mark.parametrize("params", [100, 5_000, 50_000, 3_000_000])
@@ -321,20 +321,20 @@ def test_a_network_by_its_number_of_parameters(params):
 def measured() -> tuple[rows.File, rows.Row]:
     """A file, and its row of alexnet-r on two threads."""
     file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
-    own = [row for row in file.rows if row.model == "alexnet-r" and row.threads == 2]
-    (row,) = own
+    alexnets = [row for row in file.rows if row.model == "alexnet-r" and row.threads == 2]
+    (row,) = alexnets
     return file, row
 
 
 def test_a_network_with_convolutions_is_answered_from_its_own_rows(measured, lines):
     file, row = measured
-    found = lines(file.path, "--model=alexnet-r", "--gpu=4090")
-    own = found["CPU, 2 threads"]
-    assert own["seconds"] == pytest.approx(4 * row.median)  # of 1,024 of 4,096 rows each
-    assert (own["low_seconds"], own["high_seconds"]) == pytest.approx(
+    printed = lines(file.path, "--model=alexnet-r", "--gpu=4090")
+    cpu = printed["CPU, 2 threads"]
+    assert cpu["seconds"] == pytest.approx(4 * row.median)  # of 1,024 of 4,096 rows each
+    assert (cpu["low_seconds"], cpu["high_seconds"]) == pytest.approx(
         (4 * row.minimum, 4 * row.maximum)
     )
-    assert own["measured"] == 1 and found["RTX 4090, graph, resident"]["measured"] == 0
+    assert cpu["measured"] == 1 and printed["RTX 4090, graph, resident"]["measured"] == 0
 
 
 def test_of_another_batch_size_both_ends_are_in_the_band(measured):
@@ -342,30 +342,30 @@ def test_of_another_batch_size_both_ends_are_in_the_band(measured):
     cost = kept_cost("alexnet-r")
     fields = {**cost.fields, "batch": 256, "rows": 1024, "steps": 4}
     other = replace(cost, batch=256.0, fields=fields)
-    found = fastest(advise.from_own_rows(file.rows, other), "cpu")
-    assert found.middle == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
-    assert found.high == pytest.approx(4 * row.maximum)
+    answer = fastest(advise.from_own_rows(file.rows, other), "cpu")
+    assert answer.middle == pytest.approx(row.median) and answer.low == pytest.approx(row.minimum)
+    assert answer.high == pytest.approx(4 * row.maximum)
 
 
 def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, shell):
     cost = cost_path()
     few = load(**{**CPU_ONLY, "models": MEASURED[:4]}).path
-    words = shell("advise", few, "--cost", cost, code=2).err
-    assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in words
-    assert words.count("\n") == 1
-    said = shell("advise", load(with_peaks=False).path, "--cost", cost, code=2).err
-    assert "has no Peak rows" in said
-    said = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
-    assert "no Epoch row in the precision of the network, f32" in said
+    complaint = shell("advise", few, "--cost", cost, code=2).err
+    assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in complaint
+    assert complaint.count("\n") == 1
+    complaint = shell("advise", load(with_peaks=False).path, "--cost", cost, code=2).err
+    assert "has no Peak rows" in complaint
+    complaint = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
+    assert "no Epoch row in the precision of the network, f32" in complaint
 
 
 def test_rows_that_do_not_say_what_they_copy(write, cost_path, shell):
     document = synthetic_machine.machine(models=MEASURED, modes=(("eager", "pinned"),))
     for entry in document["benchmarks"]:
         entry.pop("bytes_to_device", None)
-    said = shell("advise", write(document), "--cost", cost_path()).out
+    printed = shell("advise", write(document), "--cost", cost_path()).out
     reason = "for GPU, eager, pinned: the rows do not say what they copy"
-    assert reason in " ".join(said.split())
+    assert reason in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_rows_that_do_not_say_what_they_copy(write, cost_path, shell):
         *({"params": 0}, {"batch": -1}, {"rows": "x"}, {"steps": True}),
         *({"accumulate": value} for value in (1e999, 0, -1, "2", 1.5)),
     ],
-    ids=lambda one: str(one)[:20],
+    ids=lambda broken: str(broken)[:20],
 )
 def test_a_cost_that_is_none(broken, cost_path):
     path = cost_path()
@@ -405,8 +405,8 @@ def test_what_bench_refuses_is_passed_on(load, tmp_path, shell):
     asked = ("advise", load().path, "--model=foo", "--bench")
     assert shell(*asked, bench, code=2).err == "bench: --model: --model=foo is no network\n"
     assert "--bench PATH" in shell(*asked, tmp_path / "none", code=2).err
-    said = shell(*asked, script(tmp_path / "b", "echo 1"), code=2).err
-    assert "is not the output of bench --cost" in said
+    complaint = shell(*asked, script(tmp_path / "b", "echo 1"), code=2).err
+    assert "is not the output of bench --cost" in complaint
 
 
 def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_path, shell):
@@ -422,5 +422,5 @@ def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_pa
     )
     asked = ("--batch=640", "--bench", bench, "--format=json")
     for network in ("--network=mine.json", "--model=alexnet-r"):
-        said = json.loads(shell("advise", load().path, network, *asked).out)
-        assert "batch 640" in said[0]["title"], network
+        tables = json.loads(shell("advise", load().path, network, *asked).out)
+        assert "batch 640" in tables[0]["title"], network

@@ -51,28 +51,29 @@ def test_it_takes_no_words_apart(read):
     file = read(trained(ways(100, RESIDENT), by_batch(b100="cuda")))
     named = Question(sides=("slow cores", "fast card"))
     compared = [
-        replace(one, crossover=replace(one.crossover, question=named)) for one in comparisons(file)
+        replace(pair, crossover=replace(pair.crossover, question=named))
+        for pair in comparisons(file)
     ]
-    said = glance(file, compared).sentence
-    assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in said
+    sentence = glance(file, compared).sentence
+    assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in sentence
 
 
 def test_a_gpu_that_wins_small_sizes_only(told):
-    one = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
-    assert re.match(r"The GPU wins only up to 22,\d00 parameters", one.sentence)
+    answer = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
+    assert re.match(r"The GPU wins only up to 22,\d00 parameters", answer.sentence)
 
 
 def test_equal_devices_are_not_called_faster(told):
-    one = told(ways(100, RESIDENT), lambda way, params: 1.0)
-    assert "There is no sure winner (equal within noise at 11 of 11 sizes)" in one.sentence
-    assert "neither surely wins" in one.lines[0] and "times as fast" not in one.lines[0]
-    assert "holds 1" in one.lines[0]
+    answer = told(ways(100, RESIDENT), lambda way, params: 1.0)
+    assert "There is no sure winner (equal within noise at 11 of 11 sizes)" in answer.sentence
+    assert "neither surely wins" in answer.lines[0] and "times as fast" not in answer.lines[0]
+    assert "holds 1" in answer.lines[0]
 
 
 def test_too_few_repetitions_tell_nothing(told):
-    one = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
-    assert "There is no sure winner (fewer than 5 repetitions; " in one.sentence
-    assert "too few repetitions tell who wins" in one.lines[0]
+    answer = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
+    assert "There is no sure winner (fewer than 5 repetitions; " in answer.sentence
+    assert "too few repetitions tell who wins" in answer.lines[0]
 
 
 def test_the_share_of_a_ceiling_names_its_precision(read):
@@ -85,8 +86,8 @@ def test_the_share_of_a_ceiling_names_its_precision(read):
 
 
 def test_other_training_is_named(told):
-    one = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
-    assert one.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
+    answer = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
+    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
 
 
 @pytest.mark.slow
@@ -102,8 +103,8 @@ def test_long_names_make_no_long_answer(read):
     )
     axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
     file = read(synthetic.document(entries, gpu="synthetic GPU", axes=axes))
-    one = glance(file, comparisons(file))
-    assert "(10,0" in one.lines[0] and max(map(len, (one.sentence, *one.lines))) < 900
+    answer = glance(file, comparisons(file))
+    assert "(10,0" in answer.lines[0] and max(map(len, (answer.sentence, *answer.lines))) < 900
 
 
 @pytest.mark.parametrize(
@@ -123,9 +124,9 @@ def test_without_a_curve_it_says_what_there_is(models, expected, read):
     for device, model in models.items():
         entries += synthetic.samples(made[device](model), [{"cpu": 1.0, "cuda": 2.0}[device]] * 9)
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    one = glance(file, comparisons(file))
-    assert expected in one.sentence and one.strips is None
-    assert len(models) < 2 or "disc" in str(models) or "times as fast" in one.lines[0]
+    answer = glance(file, comparisons(file))
+    assert expected in answer.sentence and answer.strips is None
+    assert len(models) < 2 or "disc" in str(models) or "times as fast" in answer.lines[0]
 
 
 # --- the property: every clause that names a winner is held against the rows
@@ -188,22 +189,22 @@ def test_no_clause_claims_a_winner_that_the_rows_deny(read):
         if not configurations:
             continue
         file = read(trained(configurations, _speed_up(truth), seed=seed))
-        found = comparisons(file)
-        for one in found:
-            clause = re.fullmatch(r"the (GPU|CPU) wins (.*)", claim(one.crossover))
+        compared = comparisons(file)
+        for pair in compared:
+            clause = re.fullmatch(r"the (GPU|CPU) wins (.*)", claim(pair.crossover))
             if clause is None:
                 continue
-            wins = np.array([truth[one.batch, way(one), size] > 1 for size in one.sizes])
-            inside = claimed(clause[2], one.sizes)
+            wins = np.array([truth[pair.batch, way(pair), size] > 1 for size in pair.sizes])
+            inside = claimed(clause[2], pair.sizes)
             if clause[1] == "CPU":
                 assert not wins[inside].any(), (seed, clause[0])
             else:
                 assert (wins == inside).all(), (seed, clause[0])
             checked += 1
-        if first := foremost(found):
-            said = claim(first.crossover).removeprefix("the ")
-            sentence = glance(file, found).sentence
-            assert said in sentence or "at some sizes of the" in sentence, (seed, sentence)
+        if first := foremost(compared):
+            first_claim = claim(first.crossover).removeprefix("the ")
+            sentence = glance(file, compared).sentence
+            assert first_claim in sentence or "at some sizes of the" in sentence, (seed, sentence)
     assert checked > 100
 
 
@@ -212,13 +213,13 @@ def test_neither_strip_nor_doubt_denies_a_sure_winner(read):
     for seed in range(12):
         configurations, truth = random_file(np.random.default_rng(seed), is_open=True)
         file = read(trained(configurations, _speed_up(truth), seed=seed))
-        for one in (each.crossover for each in comparisons(file)):
-            segments = segments_of(one)
-            for size, winner in zip(one.sizes, one.winners, strict=True):
+        for crossover in (each.crossover for each in comparisons(file)):
+            segments = segments_of(crossover)
+            for size, winner in zip(crossover.sizes, crossover.winners, strict=True):
                 shown = {each.side for each in segments if each.low <= size <= each.high}
-                assert not winner or shown & {"open", SIDES[winner]}, (seed, one)
-            if one.kind == "ambiguous" and one.low and GPU_WINS in one.winners:
-                assert re.match("GPU at .* parameters, and at every size from ", doubt(one))
+                assert not winner or shown & {"open", SIDES[winner]}, (seed, crossover)
+            if crossover.kind == "ambiguous" and crossover.low and GPU_WINS in crossover.winners:
+                assert re.match("GPU at .* parameters, and at every size from ", doubt(crossover))
                 early += 1
     assert early > 3
 
@@ -258,12 +259,12 @@ def late_unless_stepwise(way: dict[str, str], params: float) -> float:
     return crossing(500.0 if way.get("loss") == "step" else 5e4)(way, params)
 
 
-def execution(one: Comparison) -> str:
-    return one.gpu.configuration["execution"]
+def execution(pair: Comparison) -> str:
+    return pair.gpu.configuration["execution"]
 
 
-def precision(one: Comparison) -> str:
-    return one.common["precision"]
+def precision(pair: Comparison) -> str:
+    return pair.common["precision"]
 
 
 TF32 = ways(100, RESIDENT, precision="tf32")
@@ -278,32 +279,36 @@ STEPWISE = ways(100, RESIDENT, loss="step")
             ([*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)], times, fact, value)
             for times in (by_batch(b10="cpu", b100="5e4", b1000="cuda"),)
             for fact, value in (
-                (lambda one: one.batch, "100"),
-                (lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+                (lambda pair: pair.batch, "100"),
+                (lambda pair: pair.crossover.size, pytest.approx(5e4, rel=0.1)),
             )
         ),
         # Of two other batches the smaller answers.
         (
             *([*ways(1000, RESIDENT), *ways(10, RESIDENT)], by_batch(b10="cpu", b1000="cuda")),
-            *(lambda one: (one.batch, one.crossover.kind), ("10", "never")),
+            *(lambda pair: (pair.batch, pair.crossover.kind), ("10", "never")),
         ),
         # A batch with less than half as many sizes as another does not.
         *(
             (
                 [*ways(100, RESIDENT, models=ALL[-sizes:]), *ways(1000, RESIDENT)],
-                *(by_batch(b100="cuda", b1000="cpu"), lambda one: one.batch, batch),
+                *(by_batch(b100="cuda", b1000="cpu"), lambda pair: pair.batch, batch),
             )
             for sizes, batch in ((2, "1000"), (5, "1000"), (6, "100"), (11, "100"))
         ),
         # A way with few sizes does not beat a full curve, nor does auto.
         (
             *([*ways(100, EAGER), *ways(100, RESIDENT, models=LARGE)], crossing(5e4)),
-            lambda one: (execution(one), one.crossover.kind, len(one.sizes)),
+            lambda pair: (execution(pair), pair.crossover.kind, len(pair.sizes)),
             ("eager", "once", 11),
         ),
         (
             [*ways(100, EAGER, RESIDENT), *ways(100, AUTO, models=ALL[1:])],
-            *(crossing(5e4), lambda one: (execution(one) == "auto", len(one.sizes)), (False, 11)),
+            *(
+                crossing(5e4),
+                lambda pair: (execution(pair) == "auto", len(pair.sizes)),
+                (False, 11),
+            ),
         ),
         # Of ways with the same sizes the earliest wins, but for auto; small sizes are no early win.
         (ways(100, EAGER, RESIDENT), slower("eager", 4), execution, "graph"),
@@ -314,9 +319,9 @@ STEPWISE = ways(100, RESIDENT, loss="step")
         (TF32, crossing(100), precision, "tf32 (CPU: f32)"),
         (
             *([*STEPWISE, *ways(100, RESIDENT)], late_unless_stepwise),
-            *(lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+            *(lambda pair: pair.crossover.size, pytest.approx(5e4, rel=0.1)),
         ),
-        (STEPWISE, late_unless_stepwise, lambda one: one.gpu.configuration["loss"], "step"),
+        (STEPWISE, late_unless_stepwise, lambda pair: pair.gpu.configuration["loss"], "step"),
     ],
 )
 def test_the_first_answer_is_about(
@@ -330,24 +335,24 @@ def test_the_first_answer_is_about(
 
 
 def test_resident_data_with_few_sizes_does_not_come_first(answered):
-    found = answered([*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)], crossing(5e4))
-    assert [answer.data for answer in found] == ["copied", "resident"]
-    found = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2))
-    assert [answer.data for answer in found] == ["resident", "copied"]
-    assert execution(found[1].comparison) == "graph"
+    answers = answered([*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)], crossing(5e4))
+    assert [answer.data for answer in answers] == ["copied", "resident"]
+    answers = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2))
+    assert [answer.data for answer in answers] == ["resident", "copied"]
+    assert execution(answers[1].comparison) == "graph"
 
 
 def test_the_same_way_is_shown_at_other_batches(read):
     batches = (10, 100, 1000)
     file = read(
         trained(
-            [one for batch in batches for one in ways(batch, RESIDENT)],
+            [configuration for batch in batches for configuration in ways(batch, RESIDENT)],
             by_batch(b10="cpu", b100="5e4", b1000="cuda"),
         )
     )
-    found = comparisons(file)
-    shown = at_each_batch(found, foremost(found))
-    assert [(one.batch, one.crossover.kind) for one in shown] == [
+    compared = comparisons(file)
+    shown = at_each_batch(compared, foremost(compared))
+    assert [(pair.batch, pair.crossover.kind) for pair in shown] == [
         ("100", "once"),
         ("10", "never"),
         ("1000", "always"),

@@ -170,7 +170,7 @@ def test_programs_read_all_and_people_what_is_not_folded(capsys):
     second = Block("two", tables=(replace(SMALL, title="More, on two").as_folded(),))
     sections = [Section("Times", "times", blocks=(first, second), notes=("As measured.",))]
     print_sections(sections, argparse.Namespace(format="json", all=False))
-    assert [len(one["rows"]) for one in json.loads(capsys.readouterr().out)] == [2, 2]
+    assert [len(table["rows"]) for table in json.loads(capsys.readouterr().out)] == [2, 2]
     print_sections(sections, argparse.Namespace(format="text", all=False))
     left = "--all shows, too: Times on a machine (2); More (2)."
     shown = f"one\nSo it is.\n\n{as_text(short)}\ntwo\n\n{left}\n"
@@ -257,13 +257,13 @@ def test_a_group_that_is_too_wide_is_cut_in_it():
 
 
 def test_a_last_column_of_text_is_wrapped():
-    said = Table(
+    table = Table(
         "t",
         (Column("n", "n", numeric=True), Column("words", "words")),
         ((Cell("1"), Cell("word " * 20)), (Cell("2"), Cell("few"))),
     )
     lines = ["t", "", "n  words", "1  " + " ".join(["word"] * 19), "   word", "2  few"]
-    assert as_text(said).splitlines() == lines
+    assert as_text(table).splitlines() == lines
 
 
 def test_what_is_for_programs_is_not_shown():

@@ -29,9 +29,9 @@ def used(write):
 def test_latency_has_a_crossover_for_each_batch(used, shell):
     printed = shell("crossover", used, "--of=latency-p99", "--format=json", "--all")
     crossovers, ratios = json.loads(printed.out)
-    found = {line["batch"]: line["crossover"] for line in crossovers["rows"]}
+    sizes = {line["batch"]: line["crossover"] for line in crossovers["rows"]}
     # 1 us and 2 params batch / 2e10 are 20 us at 190,000 parameters, and of 1,024 at 186.
-    assert found == {1: pytest.approx(190_000, rel=0.1), 1024: pytest.approx(186, rel=0.2)}
+    assert sizes == {1: pytest.approx(190_000, rel=0.1), 1024: pytest.approx(186, rel=0.2)}
     assert {line["model"] for line in ratios["rows"]} >= {"heart", "disc-12"}
 
 
@@ -55,7 +55,7 @@ def test_crossovers_of_training_know_nothing_of_networks_in_use(used, write, she
 def test_passes_are_shown_with_their_latencies(used, shell):
     best, _, latencies = json.loads(shell("times", used, "--format=json").out)
     assert best["title"].startswith("Forward passes: the fastest way")
-    line = next(one for one in latencies["rows"] if one["network"] == "heart")
+    line = next(line for line in latencies["rows"] if line["network"] == "heart")
     assert line["latency_p99_seconds"] == pytest.approx(2 * line["latency_p50_seconds"], rel=0.05)
     assert line["latency_passes"] == 10_000 - 4
     samples = plots.load(str(used)).where(model="heart", batch="1", device="cpu")
@@ -69,8 +69,8 @@ def test_cards_that_nobody_measured_are_predicted(write, shell, tmp_path, monkey
     ladder = [f"disc-{depth}" for depth in range(2, 13)]
     entries = [entry for model in ladder for entry in passes(model, 1, "cpu")]
     file = write(synthetic.document(entries))
-    said = " ".join(shell("predict", file, "--gpu=rtx-4060").out.split())
-    assert said.count("(a forward pass, graph, pinned, batch 1); predicted, not measured.") == 1
+    printed = " ".join(shell("predict", file, "--gpu=rtx-4060").out.split())
+    assert printed.count("(a forward pass, graph, pinned, batch 1); predicted, not measured.") == 1
     shell("report", file, f"--out={tmp_path}")
     page = (tmp_path / "index.html").read_text("utf-8")
     assert re.search(r"A GPU wins from [^.]* in forward passes at batch 1\.", page)

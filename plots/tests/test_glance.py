@@ -30,17 +30,17 @@ RESULTS = tracked_results()
 
 
 def seen(file: File) -> Glance:
-    found = comparisons(file)
+    compared = comparisons(file)
     predicted = predictions([file]).of(file)
     for lists in ([], predicted):
-        one = glance(file, found, lists)
-        assert 0 < len(one.sentence.split()) <= MOST_WORDS
-        assert one.sentence.endswith(".") and one.sentence.count(". ") == 0
-        assert len(one.lines) <= (4 if "cannot tell" in one.sentence else 3)
-        if one.strips:
-            text = strip_text(one.strips).splitlines()
+        answer = glance(file, compared, lists)
+        assert 0 < len(answer.sentence.split()) <= MOST_WORDS
+        assert answer.sentence.endswith(".") and answer.sentence.count(". ") == 0
+        assert len(answer.lines) <= (4 if "cannot tell" in answer.sentence else 3)
+        if answer.strips:
+            text = strip_text(answer.strips).splitlines()
             assert max(map(len, text)) <= 80
-    return glance(file, found, predicted)
+    return glance(file, compared, predicted)
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +52,8 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_committed_file_has_a_short_sentence(path):
     file = loading.load_file(path)
-    one = seen(file)
-    assert "predicted" in one.sentence or not one.strips or file.machine.gpu
+    answer = seen(file)
+    assert "predicted" in answer.sentence or not answer.strips or file.machine.gpu
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def undecided(kind: str, low: float | None, *winners: int) -> Crossover:
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("crossover", "expected"),
     [
         (undecided("always", None, 1, 1, 1, 1), [(10, 10_000, "gpu")]),
         (undecided("never", None, -1, -1, -1, -1), [(10, 10_000, "cpu")]),
@@ -146,20 +146,20 @@ def undecided(kind: str, low: float | None, *winners: int) -> Crossover:
         (replace(ONCE, high=None), [(10, 200, "cpu"), (200, 10_000, "open")]),
     ],
 )
-def test_segments_by_hand(one, expected):
-    assert segments_of(one) == tuple(Segment(*each) for each in expected)
+def test_segments_by_hand(crossover, expected):
+    assert segments_of(crossover) == tuple(Segment(*each) for each in expected)
 
 
 def test_too_few_repetitions_decide_nothing(read):
-    one = seen(read(trained(ways(100, RESIDENT), crossing(5e4), repetitions=2)))
-    assert {each.side for each in one.strips.strips[0].segments} == {"open"}
+    answer = seen(read(trained(ways(100, RESIDENT), crossing(5e4), repetitions=2)))
+    assert {each.side for each in answer.strips.strips[0].segments} == {"open"}
 
 
 def test_what_is_predicted_is_hatched_and_said_to_be(read):
     file = read(synthetic.sweep(gpu=False))
-    one = seen(file)
-    strips = one.strips
-    assert " (predicted) · " in one.to_share
+    answer = seen(file)
+    strips = answer.strips
+    assert " (predicted) · " in answer.to_share
     assert strips.is_predicted and "predicted, not measured" in strip_text(strips)
     chart = draw_strips(strips)
     assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg

@@ -24,8 +24,8 @@ def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Each module of plots and each that it imports, as the parts of their names below plots."""
     names = {path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py")}
     for path in sorted(ROOT.rglob("*.py")):
-        own = path.relative_to(ROOT).with_suffix("").parts
-        if own[0] == "tests":
+        importer = path.relative_to(ROOT).with_suffix("").parts
+        if importer[0] == "tests":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("plots"):
@@ -33,7 +33,7 @@ def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
             package = tuple((node.module or "").split("."))[1:]
             for alias in node.names:
                 module = (*package, alias.name)
-                yield own, module if module in names else package
+                yield importer, module if module in names else package
 
 
 def floor(module: tuple[str, ...]) -> int:
@@ -47,29 +47,31 @@ def kind(module: tuple[str, ...]) -> int:
     return SHOWN.get(module[2].rpartition("_")[2], SHOWN.get(module[2], 0))
 
 
-def fault(own: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """Why `own` may not import `other`; empty where it may."""
-    if floor(other) > floor(own):
+def fault(importer: tuple[str, ...], imported: tuple[str, ...]) -> str:
+    """Why `importer` may not import `imported`; empty where it may."""
+    if floor(imported) > floor(importer):
         return "upwards"
-    if not own[0] == "features" == (other or ("",))[0]:
+    if not importer[0] == "features" == (imported or ("",))[0]:
         return ""
-    if own[1] == other[1]:
-        return "upwards in its feature" if kind(other) > kind(own) else ""
-    if own[1] == "report" or kind(own) == TOP > kind(other):
+    if importer[1] == imported[1]:
+        return "upwards in its feature" if kind(imported) > kind(importer) else ""
+    if importer[1] == "report" or kind(importer) == TOP > kind(imported):
         return ""
-    if kind(other):
+    if kind(imported):
         return "what another feature shows"
-    both = {own[1], other[1]} <= set(ANALYSES)
-    return "" if both and ANALYSES.index(other[1]) < ANALYSES.index(own[1]) else "out of order"
+    both = {importer[1], imported[1]} <= set(ANALYSES)
+    return (
+        "" if both and ANALYSES.index(imported[1]) < ANALYSES.index(importer[1]) else "out of order"
+    )
 
 
 def test_imports_run_downwards():
-    found = list(imports())
-    assert len(found) > 500
+    pairs = list(imports())
+    assert len(pairs) > 500
     wrong = [
-        f"{'.'.join(own)} imports {'.'.join(other)}: {why}"
-        for own, other in found
-        if (why := fault(own, other))
+        f"{'.'.join(importer)} imports {'.'.join(imported)}: {why}"
+        for importer, imported in pairs
+        if (why := fault(importer, imported))
     ]
     assert not wrong, "\n".join(wrong)
 

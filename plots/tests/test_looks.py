@@ -52,9 +52,9 @@ LINES = (*CPU_COLOURS, *GPU_COLOURS.values())
 
 def on_dark_paper(colour: str) -> str:
     style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    found = re.search(rf"--c-{colour[1:].lower()}: (#[0-9a-f]{{6}})", style)
-    assert found, colour
-    return found[1]
+    match = re.search(rf"--c-{colour[1:].lower()}: (#[0-9a-f]{{6}})", style)
+    assert match, colour
+    return match[1]
 
 
 def linear(colour: str) -> np.ndarray:
@@ -78,8 +78,8 @@ def contrast(colour: str, paper: str) -> float:
 @pytest.mark.parametrize("colours", [LINES, [c for p, c in PARTS.items() if p != "unattributed"]])
 def test_colours_are_apart_for_every_reader(colours, dark, vision):
     shown = [on_dark_paper(colour) if dark else colour for colour in colours]
-    for one, other in combinations(shown, 2):
-        assert np.linalg.norm(lab(one, vision) - lab(other, vision)) > APART, (one, other)
+    for colour, other in combinations(shown, 2):
+        assert np.linalg.norm(lab(colour, vision) - lab(other, vision)) > APART, (colour, other)
 
 
 @pytest.mark.parametrize("colour", LINES)

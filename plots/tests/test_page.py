@@ -117,15 +117,15 @@ def test_the_page_opens_without_a_complaint(folder, tmp_path):
 
 
 def test_the_page_fits_a_phone_and_a_desk(seen):
-    for found in seen:
-        assert found["content"] <= found["width"]
-        assert found["pictures"] and all(min(box) > 100 for box in found["pictures"])
-        assert not found["beyond"] and len(found["pictures"]) == found["charts"]
-        assert set(found["kinds"]) == {"narrow" if found["width"] < 600 else "wide"}
-        assert not found["scrolling"] and not found["overflowing"]
-        assert found["order"] == "ascending" and found["sorted"] == sorted(found["sorted"])
-        assert len(set(found["sorted"])) > 1
-        assert "GPU" in found["answer"]
+    for view in seen:
+        assert view["content"] <= view["width"]
+        assert view["pictures"] and all(min(box) > 100 for box in view["pictures"])
+        assert not view["beyond"] and len(view["pictures"]) == view["charts"]
+        assert set(view["kinds"]) == {"narrow" if view["width"] < 600 else "wide"}
+        assert not view["scrolling"] and not view["overflowing"]
+        assert view["order"] == "ascending" and view["sorted"] == sorted(view["sorted"])
+        assert len(set(view["sorted"])) > 1
+        assert "GPU" in view["answer"]
 
 
 def test_the_answer_is_in_sight(seen):
@@ -139,13 +139,13 @@ def test_the_answer_is_in_sight(seen):
 def test_columns_that_do_not_fit_open_when_asked_to(seen):
     phone, _ = seen
     assert phone["hidden"] and phone["opened"]
-    assert not any(found["untold"] for found in seen)
+    assert not any(view["untold"] for view in seen)
 
 
 def test_every_table_can_be_saved(seen):
-    for found in seen:
-        assert len(found["saved"]) > 5
-        for name, address, cells in found["saved"]:
+    for view in seen:
+        assert len(view["saved"]) > 5
+        for name, address, cells in view["saved"]:
             assert re.fullmatch(r"[a-z0-9-]+\.csv", name)
             kind, _, content = address.partition(",")
             assert kind == "data:text/csv;charset=utf-8"
@@ -166,6 +166,6 @@ def probe(source: str, place: Path, *options: str) -> list[dict[str, Any]]:
         PROBE.replace("SOURCE", json.dumps(source).replace("<", "\\u003c")), encoding="utf-8"
     )
     opened = browse(page, place / "profile", *options)
-    found = re.search(r"FOUND(.*)END", opened.stdout)
-    assert found, opened.stderr
-    return json.loads(html.unescape(found[1]))
+    match = re.search(r"FOUND(.*)END", opened.stdout)
+    assert match, opened.stderr
+    return json.loads(html.unescape(match[1]))

@@ -30,8 +30,8 @@ def machine(read):
         if entry["configuration"].get("data"):
             configuration = {**entry["configuration"], "precision": "tf32"}
             name = synthetic.row_name(configuration)
-            own = {"name": name, "configuration": configuration}
-            document["benchmarks"].append({**entry, **own})
+            changes = {"name": name, "configuration": configuration}
+            document["benchmarks"].append({**entry, **changes})
     return read(document, "in/machine.json")
 
 
@@ -78,7 +78,7 @@ def test_epochs_are_compared_without_dashes(machine):
         *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")
     ]
     alone = [line for line in table.records() if line["cpu_seconds_per_epoch"] is None]
-    assert len(alone) == len(synthetic.MODELS) and all("tf32" in one["network"] for one in alone)
+    assert len(alone) == len(synthetic.MODELS) and all("tf32" in line["network"] for line in alone)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_titles_of_tables_differ(read):
         for section in sections
         if section
         for block in section.blocks
-        for table in (*block.tables, *(one for fold in block.folds for one in fold.tables))
+        for table in (*block.tables, *(table for fold in block.folds for table in fold.tables))
     ]
     assert len(titles) > 10 and len(set(titles)) == len(titles)
 

@@ -29,7 +29,7 @@ def test_the_gpu_costs_less_from_a_larger_size_than_it_wins_from(write, shell):
     assert "what makes the cost" in shell("why", path, "--of=cost", *PRICES).out
     table = ("crossover", path, "--format=json")
     times, costs = (json.loads(shell(*table, *more).out) for more in ((), ("--of=cost", *PRICES)))
-    sizes = [own[0]["rows"][0]["crossover"] for own in (times, costs)]
+    sizes = [tables[0]["rows"][0]["crossover"] for tables in (times, costs)]
     assert sizes[1] > 5 * sizes[0]
     for time, cost in zip(times[1]["rows"], costs[1]["rows"], strict=True):
         assert cost["speed_up"] == pytest.approx(time["speed_up"] / 12, rel=1e-3)

@@ -226,21 +226,21 @@ def test_what_pictures_refer_to_is_there(contents):
 @pytest.mark.usefixtures("undrawn")
 def test_tables_hold_the_medians_and_ranges(sweep):
     text = shown(page_of(build(sweep)).text)
-    found = epoch_rows(sweep)
-    assert len(found) == 41  # 14 networks on 3 series, less the skipped row
-    for row in found:
+    rows = epoch_rows(sweep)
+    assert len(rows) == 41  # 14 networks on 3 series, less the skipped row
+    for row in rows:
         assert units.seconds(float(np.median(row.samples))) in text
         assert units.seconds_range(row.samples.min(), row.samples.max()) in text
         assert f"{row.counters['params']:,.0f}" in text
-    best, every = tables(found)
-    rates = {row.median: row.counters["rows"] / row.median for row in found}
+    best, every = tables(rows)
+    rates = {row.median: row.counters["rows"] / row.median for row in rows}
     assert rates == {
         line["seconds_per_epoch"]: line["samples_per_second"] for line in every.records()
     }
     for line in best.records():
         cpu, gpu = (
             min(
-                (row.median for row in found if (row.model, row.device) == (line["network"], on)),
+                (row.median for row in rows if (row.model, row.device) == (line["network"], on)),
                 default=None,
             )
             for on in ("cpu", "cuda")
@@ -383,8 +383,8 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     assert "{{ 7*7 }}" in hostile.text
     assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
     assert "x" * 1000 not in hostile.text
-    said = summary(file, comparisons(file))
-    assert "\u202e" not in said and "\x1b" not in said
+    printed = summary(file, comparisons(file))
+    assert "\u202e" not in printed and "\x1b" not in printed
 
 
 @pytest.mark.slow
@@ -449,7 +449,7 @@ def test_every_section_builds_on_a_file_without_a_result(small, read):
 def test_sections_have_anchors_of_their_own(everything, contents):
     pictures = [content for name, content in contents.items() if name.endswith(".svg")]
     assert min(map(len, pictures)) > 5000, "the session's report has pictures, whoever asks first"
-    built = [one([everything], report.Context()) for one in SECTIONS]
+    built = [section_of([everything], report.Context()) for section_of in SECTIONS]
     anchors = [section.anchor for section in built if section]
     assert len(set(anchors)) == len(anchors)
     assert all(re.fullmatch(r"[a-z][a-z-]*", anchor) for anchor in anchors)
@@ -533,7 +533,7 @@ def test_tables_of_the_page_are_files_where_asked(simple, tmp_path, shell):
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert 5 < len(files) <= page.count("<table>")  # a table in short and whole is one
     assert all(re.fullmatch(r"[a-z0-9.-]+", path.name) for path in files)
-    (own,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
-    (first, *_) = csv.DictReader(own.open())
+    (table,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
+    (first, *_) = csv.DictReader(table.open())
     assert first["network"] == "disc-2" and float(first["cpu_seconds_per_epoch"]) > 0
     assert first["params"] == "22"

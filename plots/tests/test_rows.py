@@ -147,9 +147,9 @@ def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters,
         for entry, share in zip(small["benchmarks"], shares, strict=False):
             entry[counter] = share
     (row,) = read(small).rows
-    said = f"other programs used the processors in {disturbed} of 3 repetitions"
+    warning = f"other programs used the processors in {disturbed} of 3 repetitions"
     assert row.is_disturbed is bool(disturbed)
-    assert (said in row.warnings) is bool(disturbed)
+    assert (warning in row.warnings) is bool(disturbed)
 
 
 @pytest.fixture
@@ -160,11 +160,11 @@ def whole():
 
 def needed(row):
     """The fields without which `row` is refused, and those of its configuration."""
-    own = row["configuration"]
-    counted = COUNTED[own.get("quantity", own["family"])].split()
-    if own["family"] not in OF_NETWORKS:
-        return counted, CONFIGURED[own["family"]].split()
-    on_cpu = ["cpu_threads"] if own["device"] == "cpu" else []
+    configuration = row["configuration"]
+    counted = COUNTED[configuration.get("quantity", configuration["family"])].split()
+    if configuration["family"] not in OF_NETWORKS:
+        return counted, CONFIGURED[configuration["family"]].split()
+    on_cpu = ["cpu_threads"] if configuration["device"] == "cpu" else []
     counted += ["params", "batch", "flops", "verification", *on_cpu]
     return counted, ["model", "batch", "precision", "device", "execution", *(on_cpu or ["data"])]
 
@@ -185,13 +185,13 @@ def test_each_family_needs_its_fields(whole, write, family):
 
 
 def test_rates_follow_from_what_is_counted(whole, read):
-    found = [row for row in read(whole).rows if "count" in row.counters]
-    assert {row.family for row in found} == {"Gemm", "Layer", *PROBES}
-    for row in found:
-        one = row.median / row.counters["count"]
-        assert row.counters["seconds"] == pytest.approx(one)
+    counted = [row for row in read(whole).rows if "count" in row.counters]
+    assert {row.family for row in counted} == {"Gemm", "Layer", *PROBES}
+    for row in counted:
+        seconds = row.median / row.counters["count"]
+        assert row.counters["seconds"] == pytest.approx(seconds)
         # The work of an operation is that of one, the work of a probe that of an iteration.
-        timed = row.median if row.family in PROBES else one
+        timed = row.median if row.family in PROBES else seconds
         for counter in {"flops", "bytes"} & row.counters.keys():
             rate = row.counters[f"{counter}_per_second"]
             assert rate == pytest.approx(row.counters[counter] / timed)
@@ -378,7 +378,7 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator():
 
 
 def test_the_time_of_an_operation_is_that_of_its_iteration(whole, write):
-    entry = next(one for one in whole["benchmarks"] if one["name"].startswith("Gemm"))
+    entry = next(entry for entry in whole["benchmarks"] if entry["name"].startswith("Gemm"))
     entry["seconds"] = 0.5
     sentence = fault(write(whole))
     assert (

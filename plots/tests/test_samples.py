@@ -57,8 +57,8 @@ def test_a_line_is_a_value_with_all_that_is_known_of_it(write):
     (memory,) = set(step.where(quantity="memory").columns["value"])
     assert memory == 16 * synthetic_steps.NETWORKS["alexnet-r"].params
     for quantity, places in (("memory", [None]), ("time", [*range(9)])):
-        own = step.where(quantity=quantity).columns
-        assert own["repetition"] == own["instance"] == places
+        columns = step.where(quantity=quantity).columns
+        assert columns["repetition"] == columns["instance"] == places
     assert "seconds_per_step" not in samples.columns["quantity"]  # which follows
 
 
@@ -71,11 +71,11 @@ def memory(gpu: float = 2e5) -> dict:
     """Training steps whose memory grows with the batch: the GPU needs less of it from 38."""
     entries = []
     for batch in (2, 8, 32, 128, 1024):
-        for way, own in (
+        for way, peak_bytes in (
             (synthetic_steps.cpu_configuration("alexnet-r", 2, batch), 1e6 * batch),
             (synthetic_steps.gpu_configuration("alexnet-r", batch), 3e7 + gpu * batch),
         ):
-            entries += synthetic_steps.samples(way, peak_bytes=own)
+            entries += synthetic_steps.samples(way, peak_bytes=peak_bytes)
     entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     return synthetic.document(entries, gpu="synthetic GPU")
 
@@ -121,10 +121,10 @@ def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_b
             (synthetic.cpu_configuration(model, 1), (params / 5e4) ** 0.8),
             (synthetic.gpu_configuration(model), 1.0),
         ):
-            own = synthetic.samples(way, [0.1] * 9)  # equally fast
-            for place, entry in enumerate(own):
+            samples = synthetic.samples(way, [0.1] * 9)  # equally fast
+            for place, entry in enumerate(samples):
                 entry["joules"] = joules ** (-1 if is_more_better else 1) * (1 + 0.002 * place)
-            entries += own
+            entries += samples
     path = write(synthetic.document(entries, gpu="synthetic GPU"))
     printed = shell("crossover", path, "--all", f"--of={energy.name}", f"--charts={tmp_path}")
     text = " ".join(printed.out.split())
@@ -225,9 +225,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("command", FLAGS)
 def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, shell):
     monkeypatch.chdir(folder)
-    quantity, said = QUANTITIES[name], SAID[name]
-    said = {"compare": f"family ratio rows {quantity.better} {quantity.worse}", **said}
-    expected = said.get(command)
+    quantity, phrases = QUANTITIES[name], SAID[name]
+    phrases = {"compare": f"family ratio rows {quantity.better} {quantity.worse}", **phrases}
+    expected = phrases.get(command)
     prices = ("--price=cpu=0.10/h", "--price=gpu=1.20/h") if quantity.is_priced else ()
     printed = shell(*FLAGS[command], f"--of={name}", *prices, code=0 if expected else 2)
     text = printed.out if expected else printed.err
@@ -239,8 +239,8 @@ def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, sh
 
 
 def test_another_process_has_the_same_quantities():
-    for one in (*QUANTITIES.values(), ESTIMATED_ENERGY):
-        assert pickle.loads(pickle.dumps(one)) is one
+    for quantity in (*QUANTITIES.values(), ESTIMATED_ENERGY):
+        assert pickle.loads(pickle.dumps(quantity)) is quantity
 
 
 def test_charts_and_other_questions_are_of_time(folder, monkeypatch, shell):

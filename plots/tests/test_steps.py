@@ -79,41 +79,41 @@ def test_the_schema_asks_for_what_a_row_needs(read):
 
 
 def test_a_network_is_a_curve_over_its_batches(file):
-    found = [one for one in comparisons(file) if one.family == MINIBATCH]
-    assert {one.model for one in found} == {"alexnet-r", "fcn-r"}
-    assert all(one.measure == "batch" and "batch" not in one.common for one in found)
-    assert {tuple(one.sizes) for one in found} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
+    compared = [pair for pair in comparisons(file) if pair.family == MINIBATCH]
+    assert {pair.model for pair in compared} == {"alexnet-r", "fcn-r"}
+    assert all(pair.measure == "batch" and "batch" not in pair.common for pair in compared)
+    assert {tuple(pair.sizes) for pair in compared} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
     # Two thread counts and the best of them against two ways of the GPU.
-    assert len(found) == 2 * 3 * 2
+    assert len(compared) == 2 * 3 * 2
 
 
 def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
     network = synthetic_steps.NETWORKS["alexnet-r"]
-    (one,) = [one for one in over_batches(comparisons(file)) if one.model == "alexnet-r"]
-    assert one.gpu.configuration["data"] == "resident"  # which wins earlier
+    (pair,) = [pair for pair in over_batches(comparisons(file)) if pair.model == "alexnet-r"]
+    assert pair.gpu.configuration["data"] == "resident"  # which wins earlier
     # 10 ms and flops / 5e12 on the GPU against flops / (3e10 * 2 ** 0.9).
     known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
-    assert one.crossover.kind == "once"
-    assert one.crossover.low * 0.97 < known < one.crossover.high * 1.03
+    assert pair.crossover.kind == "once"
+    assert pair.crossover.low * 0.97 < known < pair.crossover.high * 1.03
 
 
 def test_the_headline_stays_the_one_over_parameters(file, read):
     alone = read(synthetic_steps.machine(epochs=False))
-    said = glance(file, comparisons(file))
-    assert said.sentence.endswith(", on fully connected networks at batch 100.")
+    answer = glance(file, comparisons(file))
+    assert answer.sentence.endswith(", on fully connected networks at batch 100.")
     assert headline(alone, comparisons(alone)) == []
-    said = glance(alone, comparisons(alone))
-    assert said.sentence.endswith(", training fcn-r step by step.")
-    first, second = said.lines
+    answer = glance(alone, comparisons(alone))
+    assert answer.sentence.endswith(", training fcn-r step by step.")
+    first, second = answer.lines
     assert first.startswith("At 14,204,938 parameters (fcn-r, batch 1,024) the GPU is ")
     assert second.startswith("alexnet-r: from batch ")
 
 
 def test_without_curves_or_a_gpu_it_says_what_there_is(load):
     both = load(synthetic_steps.steps(["lstm", "resnet-56"]), gpu="synthetic GPU")
-    said = glance(both, comparisons(both))
-    assert said.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
-    assert any("lstm, batch 128) the GPU is" in line for line in said.lines)
+    answer = glance(both, comparisons(both))
+    assert answer.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
+    assert any("lstm, batch 128) the GPU is" in line for line in answer.lines)
     cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
     first, second = glance(cpu, comparisons(cpu)).lines
     assert first.startswith("The CPU trains lstm (6,182,672 parameters) at 2.6")
@@ -122,10 +122,10 @@ def test_without_curves_or_a_gpu_it_says_what_there_is(load):
 
 
 def test_speed_ups_of_epochs_and_steps_are_apart(file):
-    epochs, own = speed_ups(file), speed_ups(file, MINIBATCH)
-    assert {one.family for one in epochs} == {EPOCH}
-    assert {one.family for one in own} == {MINIBATCH}
-    assert len(own) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
+    of_epochs, of_steps = speed_ups(file), speed_ups(file, MINIBATCH)
+    assert {speed_up.family for speed_up in of_epochs} == {EPOCH}
+    assert {speed_up.family for speed_up in of_steps} == {MINIBATCH}
+    assert len(of_steps) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
 
 
 def test_rows_that_do_other_work_are_not_compared(load):
@@ -134,7 +134,7 @@ def test_rows_that_do_other_work_are_not_compared(load):
         if entry["configuration"]["device"] != "cpu" and entry["configuration"]["batch"] == "8":
             entry["workload"] = "0123456789abcdef"
     file = load(entries, gpu="synthetic GPU")
-    assert {one.batch for one in speed_ups(file, MINIBATCH)} == {"128"}
+    assert {speed_up.batch for speed_up in speed_ups(file, MINIBATCH)} == {"128"}
     assert comparisons(file) == []
 
 
@@ -182,19 +182,19 @@ def test_why_has_tables_of_both(file):
 def test_what_changes_the_crossover_is_of_one_family(file):
     compared = comparisons(file)
     for family in (EPOCH, MINIBATCH):
-        found = counterfactuals(file, compared, family)
-        assert found and {item.pair.family for item in found} == {family}
-    assert all("parameters" not in item.sentence for item in found)
+        changes = counterfactuals(file, compared, family)
+        assert changes and {change.pair.family for change in changes} == {family}
+    assert all("parameters" not in change.sentence for change in changes)
 
 
 def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
     ways = (("graph", "pageable"),)
     entries = synthetic_steps.steps(["alexnet-r"], ways=ways, batches=(2, 8, 32, 128))
     file = load(entries, gpu="synthetic GPU")
-    found = counterfactuals(file, comparisons(file), MINIBATCH)
-    (item,) = (item for item in found if not item.measured)  # 5 % of each step are copies
-    assert item.change == "without copies to the GPU"
-    assert item.after.size / item.before.size == pytest.approx(0.95, rel=0.03)
+    changes = counterfactuals(file, comparisons(file), MINIBATCH)
+    (change,) = (change for change in changes if not change.measured)  # 5 % of each step are copies
+    assert change.change == "without copies to the GPU"
+    assert change.after.size / change.before.size == pytest.approx(0.95, rel=0.03)
 
 
 def test_the_chart_names_networks_by_batch(file):
@@ -231,7 +231,7 @@ def test_machines_have_a_ratio_of_steps(read):
 
 def test_steps_of_networks_without_convolutions_join_the_fit(file):
     series, _ = fit_series(file, "f32")
-    cpu = next(one for one in series if one.label == "CPU, 1 thread")
+    cpu = next(fitted for fitted in series if fitted.label == "CPU, 1 thread")
     assert {"lstm", "fcn-s", "disc-2"} < set(cpu.residuals)
     assert "alexnet-r" not in cpu.residuals
     assert {has_own_rates(row) for row in step_rows(file)} == {True, False}
