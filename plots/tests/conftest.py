@@ -2,6 +2,8 @@
 """What several tests need."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -72,8 +74,9 @@ def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Repor
     """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
     alone, and with "hostile" names, as bad as can be."""
     # What one of pytest's processes has drawn, the others read.
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
 
     @cache
     def built(kind: str) -> Report:
@@ -199,6 +202,43 @@ def hide_bench(patch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     hide_bench(monkeypatch)
+
+
+# A headless browser, for the tests of pages.
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+with_browser = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
+    ),
+    pytest.mark.slow,
+]
+
+
+def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Opens `page`; prints its document as the scripts leave it, and what they complain of."""
+    assert CHROMIUM
+    finished = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={profile}",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=10000",
+            *options,
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished
 
 
 def why_tables(file: File, compared: Sequence[Comparison] = ()) -> list[Table]:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.features.advice_check.command import CLAIMS, advice_table, check_advice
 from plots.tests import synthetic, synthetic_peers
 
@@ -22,24 +21,21 @@ def rows(
     return synthetic.samples(configuration, (1e-3 * factor * (1 + noise + seed)).tolist())
 
 
-def changed(configuration: dict[str, str], **changes: str) -> dict[str, str]:
-    return {**configuration, **changes}
-
-
 def cpu(model: str, **changes: str) -> dict[str, str]:
-    return changed(synthetic.cpu_configuration(model, 1), **changes)
+    return {**synthetic.cpu_configuration(model, 1), **changes}
 
 
 def gpu(model: str, **changes: str) -> dict[str, str]:
-    return changed(synthetic.gpu_configuration(model), **changes)
+    return {**synthetic.gpu_configuration(model), **changes}
 
 
-def kept(factors: tuple[float, ...] = (1.5, 2.0, 0.5)) -> list[dict[str, Any]]:
-    """Networks with gradients overwritten, and kept, so many times as long."""
+@pytest.fixture
+def kept() -> dict[str, Any]:
+    """A file of networks with gradients overwritten, and kept, some so many times as long."""
     entries = []
-    for model, factor in zip(MODELS, factors, strict=True):
+    for model, factor in zip(MODELS, (1.5, 2.0, 0.5), strict=True):
         entries += rows(cpu(model), 1) + rows(cpu(model, zero="keep"), factor)
-    return entries
+    return synthetic.document(entries)
 
 
 def answers(document: dict[str, Any], read) -> list[dict[str, Any]]:
@@ -53,32 +49,22 @@ def of(records: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
     return [record for record in records if words in record["advice"]]
 
 
-def test_gradients_that_are_overwritten(read):
-    file = read(synthetic.document(kept()))
-    (record,) = advice_table(file, check_advice(file)).records()
+def test_gradients_that_are_overwritten(read, kept):
+    file = read(kept)
+    table = advice_table(file, check_advice(file))
+    (record,) = table.records()
     assert (record["advice"], record["way"]) == ("set_to_none=True", "gradients overwritten")
-    assert (record["device"], record["pairs"], record["faster"], record["slower"]) == (
-        "CPU",
-        3,
-        2,
-        1,
-    )
-    assert [record[key] for key in ("ratio", "least", "most")] == pytest.approx(
-        [1.5, 0.5, 2], rel=0.01
-    )
-    assert (
-        record["least_model"] == "disc-8, batch 100" and record["most_model"] == "disc-6, batch 100"
-    )
+    counts = (record["device"], record["pairs"], record["faster"], record["slower"])
+    assert counts == ("CPU", 3, 2, 1)
+    ratios = [record[key] for key in ("ratio", "least", "most")]
+    assert ratios == pytest.approx([1.5, 0.5, 2], rel=0.01)
+    models = (record["least_model"], record["most_model"])
+    assert models == ("disc-8, batch 100", "disc-6, batch 100")
     ((_, pairs),) = check_advice(file).items()
     assert all(pair.low < pair.ratio < pair.high for pair in pairs)
-
-
-def test_what_is_not_in_the_file_is_named_with_its_flags(read):
-    file = read(synthetic.document(kept()))
-    notes = " ".join(advice_table(file, check_advice(file)).notes)
-    for claim in CLAIMS:
+    for claim in CLAIMS:  # what is not in the file is named with its flags
         note = f"Not measured here: {claim.advice} (./run {claim.flags})."
-        assert (note in notes) == (claim.advice != "set_to_none=True")
+        assert (note in " ".join(table.notes)) == (claim.advice != "set_to_none=True")
 
 
 def test_equal_times_are_neither(read):
@@ -139,8 +125,7 @@ def test_failed_rows_are_no_pairs(read):
     assert not check_advice(read(synthetic.document(entries)))
 
 
-def test_the_command_prints_one_screen(write, capsys):
-    assert main(["advice-check", str(write(synthetic.document(kept())))]) == 0
-    out = capsys.readouterr().out
+def test_the_command_prints_one_screen(write, shell, kept):
+    out = shell("advice-check", write(kept)).out
     assert "1.50" in out and "gradients overwritten" in out and "--placement=pageable,pinned" in out
     assert len(out.splitlines()) < 30 and max(map(len, out.splitlines())) <= 100

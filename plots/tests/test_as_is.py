@@ -15,6 +15,7 @@ from plots.features.advise import own_section
 from plots.features.advise.as_is_summary import as_is, left_out, module_block, modules
 from plots.features.answer import section as answer_section
 from plots.features.predict.answer import Predictions
+from plots.file.loading import load_file
 from plots.tests import synthetic, synthetic_peers
 
 SIZES = {"pairs": 200_000, "pairsx2": 800_000}
@@ -61,6 +62,12 @@ def write_modules(write):
 
 
 @pytest.fixture
+def path(write_modules):
+    """A file of steps of the modules."""
+    return write_modules(measured())
+
+
+@pytest.fixture
 def told(tmp_path):
     path = tmp_path / "pairs-Pairs-1234.module.json"
     path.write_text(json.dumps({"name": "pairs"}), encoding="utf-8")
@@ -100,8 +107,8 @@ def test_an_epoch_is_told_where_one_was_measured(write_modules, told, shell):
     assert re.findall(r"[\d.]+ m?s", line) == ["160 ms", "3.2 s", "3.2 s"]
 
 
-def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_modules, fitted, read):
-    file = read(json.loads(write_modules(measured()).read_text(encoding="utf-8")))
+def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(path, fitted):
+    file = load_file(path)
     assert modules(file) == ["pairs"]
     card = load_cards()["h200"]
     module = as_is(file, "pairs", [card], fitted)
@@ -111,6 +118,12 @@ def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(write_module
     assert [size.winner("h200") for size in module.own.sizes] == ["gpu"] * 4
     assert "h200" not in str(module_block(as_is(file, "pairs", [], fitted)).tables)
     assert as_is(file, "nobody", [], fitted) is None
+    page_section = own_section.build([file], Context(predictions=Predictions(fitted)))
+    assert page_section is not None
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([page_section])))
+    assert "A step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
+    (answer,) = answer_section.build([file], Context()).blocks
+    assert answer.lead.startswith("PyTorch alone trained what was measured; the answer is under")
 
 
 def test_a_gpu_on_which_pytorch_ran_is_measured(write_modules, told, shell):
@@ -130,23 +143,12 @@ def test_each_network_left_out_is_foretold_by_the_others():
     assert len(within) == 19 and 1 < math.exp(band.median) < band.factor < 2
 
 
-def test_the_page_begins_with_it(write_modules, read, fitted):
-    file = read(json.loads(write_modules(measured()).read_text(encoding="utf-8")))
-    made = own_section.build([file], Context(predictions=Predictions(fitted)))
-    assert made is not None
-    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
-    assert "A step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
-    (answer,) = answer_section.build([file], Context()).blocks
-    assert answer.lead.startswith("PyTorch alone trained what was measured; the answer is under")
-
-
 def test_it_is_in_no_crossover_of_benchs_rows(write_modules, shell):
     path = write_modules(measured("Epoch"))
     assert "pairs" not in shell("crossover", path).out
 
 
-def test_what_a_module_was_not_asked_is_said(write_modules, told, shell, tmp_path):
-    path = write_modules(measured())
+def test_what_a_module_was_not_asked_is_said(path, told, shell, tmp_path):
     complaint = shell("advise", "--network", told, "--optimizer=adam", path, code=2).err
     assert "--optimizer: a module as it is was trained as its rows say; leave it out" in complaint
     other = tmp_path / "other.module.json"
@@ -157,8 +159,7 @@ def test_what_a_module_was_not_asked_is_said(write_modules, told, shell, tmp_pat
     assert "there is no result of other" in complaint
 
 
-def test_a_file_is_asked_for_its_modules_without_a_name(write_modules, told, shell):
-    path = write_modules(measured())
+def test_a_file_is_asked_for_its_modules_without_a_name(path, told, shell):
     named = shell("advise", "--network", told, "--gpu=h200", path).out
     assert shell("advise", "--gpu=h200", path).out == named
     complaint = shell("predict", path, code=2).err

@@ -23,7 +23,9 @@ from plots.features.predict.answer import Predictions
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine
-from plots.tests.browser import browse, pytestmark  # noqa: F401
+from plots.tests.conftest import browse, with_browser
+
+pytestmark = with_browser
 
 RESULTS = Path(__file__).parents[2] / "results"
 NETWORKS = (

@@ -104,15 +104,12 @@ def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell
     assert asked["crossover: curves with a winner at any size"]
     assert len(asked["peers: ratios whose 95 % interval excludes 1"]) == len(MODELS)
     assert "nominal" in shell("check-statistics", path).out
+    # Sizes that two programs were measured at in pairs are counted; those of threads are not.
+    refinements = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
+    counted = questions(replace(file, refinements=refinements), other_builds(file)[SAME])
+    assert [differ for question, differ, _ in counted if "refine" in question] == [[True]]
 
 
 def test_a_difference_that_is_there_is_counted(two_builds):
     file = loading.load_file(two_builds(factors=(1.5,) * len(MODELS)))
     assert all(all(differ) for _, differ, _ in questions(file, other_builds(file)[SAME]))
-
-
-def test_sizes_that_two_programs_were_measured_at_in_pairs_are_counted(two_builds):
-    file = loading.load_file(two_builds())
-    refinements = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
-    asked = questions(replace(file, refinements=refinements), other_builds(file)[SAME])
-    assert [differ for question, differ, _ in asked if "refine" in question] == [[True]]

@@ -5,7 +5,9 @@ command that measures a file again."""
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,14 +102,17 @@ def test_wrong_usage_is_one_sentence(arguments, capsys):
     assert printed.out == "" and printed.err.count("\n") == 1 and "--help" in printed.err
 
 
+def python(*arguments: str, env: dict[str, str] | None = None) -> Any:
+    words = [sys.executable, *arguments]
+    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
 def test_a_missing_package_is_one_sentence():
     code = (
         "import runpy, sys; sys.modules['fastjsonschema'] = None; sys.argv = ['plots', 'shi'];"
         "runpy.run_module('plots', run_name='__main__')"
     )
-    finished = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    finished = python("-c", code)
     assert finished.returncode == 2 and finished.stderr.count("\n") == 1
     assert "no package fastjsonschema" in finished.stderr and "pip install ." in finished.stderr
 
@@ -117,20 +122,13 @@ def test_times_needs_no_package_of_the_page(small, write):
         "import sys; sys.modules |= dict.fromkeys(('matplotlib', 'markupsafe', 'jinja2', 'scipy'));"
         "from plots.cli import main; sys.exit(main(['times', sys.argv[1]]))"
     )
-    words = [sys.executable, "-c", code, str(write(small))]
-    finished = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = python("-c", code, str(write(small)))
     assert finished.returncode == 0 and "20.0 ms" in finished.stdout, finished.stderr
 
 
 def test_the_module_runs_on_a_plain_terminal(small, write):
-    finished = subprocess.run(
-        [sys.executable, "-m", "plots", "validate", str(write(small))],
-        cwd=ROOT,
-        env={"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ascii_alone = {"PYTHONIOENCODING": "ascii"}
+    finished = python("-m", "plots", "validate", str(write(small)), env=ascii_alone)
     assert finished.returncode == 0 and "valid, 1 row" in finished.stdout
 
 
@@ -159,28 +157,18 @@ def test_an_example_follows_how_the_program_was_started(command, capsys, monkeyp
 # --- the command that measures a file again: it survives a shell
 
 
-def run_of(*words: str, **environment: str) -> Run:
-    return Run(
-        command=("bench", *words),
+def test_a_shell_gives_back_the_words_without_the_results_place_and_filter():
+    words = "--mlp=784,512,10 --out=a.json --benchmark_out=b --benchmark_filter=x --resume"
+    run = Run(
+        command=("bench", *words.split()),
         sweep="default",
         repetitions=9,
         min_time_seconds=0.1,
-        environment=environment,
+        environment={},
         data="",
         flush_to_zero=None,
     )
-
-
-def test_the_results_place_and_filter_are_left_out():
-    words = ["--mlp=784,512,10", "--out=a.json", "--benchmark_out=b", "--benchmark_filter=x"]
-    words.append("--resume")
-    assert command(run_of(*words)) == "./build/bench --mlp=784,512,10"
-
-
-def test_a_shell_gives_back_the_words():
-    run = run_of("--data=it's $HOME `x`.csv", OMP_NUM_THREADS="2 ; rm x")
-    assert shlex.split(command(run)) == [
-        "OMP_NUM_THREADS=2 ; rm x",
-        "./build/bench",
-        "--data=it's $HOME `x`.csv",
-    ]
+    assert command(run) == "./build/bench --mlp=784,512,10"
+    data = "--data=it's $HOME `x`.csv"
+    run = replace(run, command=("bench", data), environment={"OMP_NUM_THREADS": "2 ; rm x"})
+    assert shlex.split(command(run)) == ["OMP_NUM_THREADS=2 ; rm x", "./build/bench", data]

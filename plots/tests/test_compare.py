@@ -157,10 +157,8 @@ def test_no_row_is_dropped(compared):
     second = document(t1=times(), t3=times(), t4="skipped", t5="failed", t6=times(), t8="skipped")
     comparison = compared(first, second)
     assert [pair.baseline.configuration["cpu_threads"] for pair in comparison.pairs] == ["1"]
-    reasons = {
-        unmatched.row.configuration["cpu_threads"]: unmatched.reason
-        for unmatched in comparison.unmatched
-    }
+    unmatched = {row.row.configuration["cpu_threads"]: row for row in comparison.unmatched}
+    reasons = {threads: row.reason for threads, row in unmatched.items()}
     assert reasons == {
         "2": "only in the baseline",
         "3": "baseline failed: why",
@@ -170,11 +168,7 @@ def test_no_row_is_dropped(compared):
         "7": "only in the baseline, failed: why",
         "8": "only in the other file, skipped: why",
     }
-    assert [
-        unmatched.row.configuration["cpu_threads"]
-        for unmatched in comparison.unmatched
-        if unmatched.lost
-    ] == ["5"]
+    assert [threads for threads, row in unmatched.items() if row.lost] == ["5"]
     text = render(compare_tables(comparison, everything=True), "text")
     for count in range(1, 9):
         assert f"{count} thread" in text

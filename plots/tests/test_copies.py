@@ -56,8 +56,20 @@ def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
     first, _ = copies_sentences(file, compared)
     assert first.startswith("disc-4, batch 100: with copies of it trained at once, the GPU wins ")
     assert re.fullmatch(r".*from [\d.]+ copies \([\d.]+ to [\d.]+\)\.", first)
+    records = copies_table(file, copies_of(file)).records()
+    assert [record["copies"] for record in records] == [*COPIES, *COPIES]
+    for record in records:
+        ratio = record["cpu_seconds"] / record["gpu_seconds"]
+        assert record["speedup"] == pytest.approx(ratio, rel=1e-9)
+        assert record["gpu_seconds_a_copy"] == record["gpu_seconds"] / record["copies"]
+    assert records[1]["cpu_how"] == "2 threads"
+    (block,) = section.build([file], Context()).blocks
+    assert len(block.points) == len(block.pictures) == len(MODELS)
     assert {row.copies for row in file.rows} == {1}  # copies are no rows of one network
     assert {row.copies for row in file.copies} == {4, 16, 64}
+    spreads = [{row.instances.spread for row in rows} for rows in (file.copies, file.rows)]
+    assert spreads[0] == spreads[1]
+    assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}
     assert {pair.measure for pair in comparisons(file)} == {"parameters"}
 
 
@@ -73,21 +85,7 @@ def test_without_a_gpu_it_says_what_a_copy_takes(read):
     assert second.startswith("disc-5")
 
 
-def test_each_number_of_copies_has_a_line(read):
-    file = read(document())
-    table = copies_table(file, copies_of(file))
-    records = table.records()
-    assert [record["copies"] for record in records] == [*COPIES, *COPIES]
-    for record in records:
-        ratio = record["cpu_seconds"] / record["gpu_seconds"]
-        assert record["speedup"] == pytest.approx(ratio, rel=1e-9)
-        assert record["gpu_seconds_a_copy"] == record["gpu_seconds"] / record["copies"]
-    assert records[1]["cpu_how"] == "2 threads"
-
-
-def test_a_section_shows_them(read):
-    (block,) = section.build([read(document())], Context()).blocks
-    assert len(block.points) == len(block.pictures) == len(MODELS)
+def test_a_file_without_copies_has_no_section(read):
     alone = read(synthetic.document(epochs(ways("disc-4", 1), seconds)))
     assert section.build([alone], Context()) is None
 
@@ -111,6 +109,7 @@ def test_the_command_prints_and_draws(write, tmp_path, shell):
     assert "no network was trained in copies" in nothing
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_they_are_compared_by_what_they_cost(write, shell, tmp_path):
     path, prices = write(document()), ("--of=cost", "--price=cpu=0.10/h", "--price=gpu=0.20/h")
     printed = shell("crossover", "--copies", path, *prices).out
@@ -123,13 +122,7 @@ def test_they_are_compared_by_what_they_cost(write, shell, tmp_path):
     assert "trained at once, the GPU costs less." in page
 
 
-def test_copies_count_among_the_samples_and_in_doubt(read):
-    file = read(document())
-    spreads = [{row.instances.spread for row in rows} for rows in (file.copies, file.rows)]
-    assert spreads[0] == spreads[1]
-    assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_a_file_of_copies_alone_is_read(write, tmp_path, shell):
     configurations = [way for copies in (4, 16) for way in ways("disc-4", copies)]
     path = write(synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU"))

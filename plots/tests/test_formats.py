@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in each format; what a result file holds stays text in all of them; headings over groups
-in text, and what a narrow terminal gets."""
+in text, and what a narrow terminal gets; text from files and numbers, as they are shown."""
 
 import argparse
 import csv
@@ -11,12 +11,13 @@ from html.parser import HTMLParser
 
 import pytest
 
+from plots import units
 from plots.core.command import print_sections
 from plots.core.page.page import environment
 from plots.core.page.section import Block, Section
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.text import printable
+from plots.text import markdown, printable, slug
 
 HOSTILE = 'x|y `z` <script>alert("1")</script>\n# [a](b) 5 % $1 & #_^~ \u202e,"q"'
 
@@ -89,9 +90,6 @@ def test_programs_read_the_values():
     assert (content["title"], content["notes"]) == (SMALL.title, [*SMALL.notes])
     second = {"model": "disc-12", "cpu_seconds": 1.2, "cpu_threads": 16, "gpu_seconds": None}
     assert content["rows"] == SMALL.records() and content["rows"][1] == second
-
-
-def test_programs_read_hostile_text_as_it_is():
     (line,) = csv.DictReader(io.StringIO(as_csv(hostile()), newline=""))
     assert line == {"a": HOSTILE, "b": "1.5"}
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
@@ -133,9 +131,6 @@ def test_html():
     assert page.values == [None, "6.51e-05", "1", "0.0006", None, "1.2", "16", None]
     for text in ("Times on a machine", "network", "CPU", "65.1 µs", "–", "noisy"):
         assert text in page.data
-
-
-def test_html_shows_hostile_text():
     page = parsed(hostile())
     assert "script" not in page.tags and page.tags.count("td") == 2
     assert printable(HOSTILE) in page.data
@@ -151,12 +146,8 @@ def test_hostile_text_is_cut_and_breaks_no_line(name):
     assert len(lines) == len(render([hostile("x" * len(printable(HOSTILE)))], name).splitlines())
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
-def test_an_empty_table(name):
-    assert render([EMPTY], name)
-
-
-def test_several_tables():
+def test_several_tables_and_an_empty_one():
+    assert all(render([EMPTY], name) for name in FORMATS)
     titles = [table["title"] for table in json.loads(render([SMALL, EMPTY], "json"))]
     assert titles == [SMALL.title, EMPTY.title]
     assert json.loads(render([], "json")) == [] and render([], "text") == ""
@@ -277,3 +268,73 @@ def test_what_is_for_programs_is_not_shown():
         assert "1; 2" not in FORMATS[name](table)
     assert FORMATS["csv"](table) == "a,b\nx,1.5 2.0\n"
     assert json.loads(FORMATS["json"](table))["rows"] == [{"a": "x", "b": [1.5, 2.0]}]
+
+
+# --- text and numbers
+
+
+def test_printable_escapes_and_shortens():
+    assert printable("a\n\x1b\u202eb µ") == "a\\n\\x1b\\u202eb µ"
+    assert printable("x" * 10_000, 5) == "xxxxx… (10,000 characters)"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a|b", r"a\|b"),
+        ("`code`", r"\`code\`"),
+        ("<script>", r"\<script\>"),
+        ("&lt;", r"\&lt;"),
+        ("two\nlines", r"two\\nlines"),
+        ("[text](url)", r"\[text\](url)"),
+        (r"back\slash", r"back\\slash"),
+        ("https://example.org", r"https\://example.org"),
+        ("www.example.org", r"www\.example.org"),
+        ("cpu_threads: 2", r"cpu\_threads: 2"),
+    ],
+)
+def test_markdown_shows_text_literally(raw, shown):
+    assert markdown(raw) == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("amd-epyc-2c", "amd-epyc-2c"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("/", "unnamed"),
+        ("Ünï $x$", "n-x"),
+        ("a" * 10_000, "a" * 60),
+    ],
+)
+def test_slug_is_a_plain_file_name(raw, name):
+    assert slug(raw) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (21.34e-6, "21.3 µs"),
+        (0.0312, "31.2 ms"),
+        (1.25, "1.25 s"),
+        (0.9996, "1.00 s"),
+        (999.4e-6, "999 µs"),
+        (9.996e-3, "10.0 ms"),
+        (1234.0, "1,230 s"),
+        (5e-10, "0.500 ns"),
+    ],
+)
+def test_seconds(value, shown):
+    assert units.seconds(value) == shown
+
+
+def test_ranges_name_the_unit_once():
+    assert units.seconds_range(0.0312, 0.0315) == "31.2 – 31.5 ms"
+    assert units.seconds_range(0.0009, 0.0011) == "900 µs – 1.10 ms"
+    assert units.seconds_range(1.0, 1.0) == "1.00 s"
+
+
+def test_axis_labels():
+    assert [units.power_of_ten_count(10.0**k) for k in (1, 3, 5, 6)] == ["10", "1k", "100k", "1M"]
+    powers = [units.power_of_ten_seconds(10.0**k) for k in (-7, -6, -4, -1, 0, 2)]
+    assert powers == ["100 ns", "1 µs", "100 µs", "100 ms", "1 s", "100 s"]

@@ -229,7 +229,8 @@ def pair_of(read, times, commits=("1" * 40, "1" * 40)):
 
 @pytest.mark.parametrize(("times", "first"), [(1.2, "b"), (1 / 1.2, "a"), (1.0, "")])
 def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
-    (verdict,) = verdicts(pair_of(read, times))
+    side = pair_of(read, times)
+    (verdict,) = verdicts(side)
     if not first:
         assert verdict.startswith(("a and b train about as fast", "b and a train about as fast"))
         return
@@ -239,6 +240,11 @@ def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
     middle, low, high = map(float, match.groups())
     assert low <= 1.2 <= high and low <= middle <= high and high - low < 0.2
     assert "geometric mean over 10 networks: from 1.1" in verdict
+    table = machines_table(side)
+    shown = [column.key for column in table.shown().columns]
+    assert "epoch_cpu_ratio" in shown and "crossover" not in shown
+    assert not [key for key in shown if "gpu" in key]  # what no machine has is no column
+    assert "gpu" in table.records()[0]  # for programs
 
 
 def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
@@ -250,14 +256,6 @@ def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
     baseline, other = (line[place] for line in table.lines)
     assert (baseline.text, baseline.faint) == ("1.00", False)
     assert re.fullmatch(r"\(0\.8[0-9]+\)", other.text) and other.faint
-
-
-def test_what_no_machine_has_is_no_column(read):
-    side = pair_of(read, 1.2)
-    shown = [column.key for column in machines_table(side).shown().columns]
-    assert "epoch_cpu_ratio" in shown and "crossover" not in shown
-    assert not [key for key in shown if "gpu" in key]
-    assert "gpu" in machines_table(side).records()[0]  # for programs
 
 
 @pytest.mark.slow
@@ -273,13 +271,12 @@ def test_of_many_machines_few_are_coloured(tmp_path):
     assert all(name in chart.alt for name in ids(side))
 
 
-def test_machines_without_two_networks_have_no_chart(read):
-    first = read(cpu_alone({"heart": 1e-3}, machine="a"), "a")
-    second = read(cpu_alone({"disc-3": 1e-3}, machine="b"), "b")
-    assert draw_machines(side_by_side([first, second])) is None
-
-
-def test_files_of_one_machine_have_no_section(read):
+def test_machines_without_two_networks_have_no_chart_and_files_of_one_no_section(read):
+    made = [
+        read(cpu_alone({model: 1e-3}, machine=name), name)
+        for model, name in (("heart", "a"), ("disc-3", "b"))
+    ]
+    assert draw_machines(side_by_side(made)) is None
     dates = ("2020-01-01", "2020-01-02")
     made = [read(cpu_alone({"disc-3": 1e-3}, date=date), f"{date}.json") for date in dates]
     assert section.build(made, Context(side=side_by_side(made))) is None

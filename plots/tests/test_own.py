@@ -77,13 +77,8 @@ def file(read) -> File:
 def asked(file: File, fitted) -> tuple[Own, Adviser]:
     cards = [load_cards()[name] for name in ("rtx-4060", "h200")]
     adviser = Adviser(file, cards=cards, fit=fitted)
-    return own_network(file, replace_rates(adviser), count("mine", 100), count), adviser
-
-
-def replace_rates(adviser: Adviser) -> Adviser:
-    """As of a network that no other tells of: its own rows alone answer."""
-    adviser.series = []
-    return adviser
+    adviser.series = []  # no other network tells of this one: its own rows alone answer
+    return own_network(file, adviser, count("mine", 100), count), adviser
 
 
 def printed(answer: Own, adviser: Adviser) -> str:
@@ -105,6 +100,16 @@ def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
     assert "(measured: batch 10, 100)" in joined and "(measured: scale 0.5, 1, 200)" in joined
     assert "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries." in joined
     assert "That is more than" not in joined
+    # A GPU wins where its whole band is below.
+    assert [size.cost.model for size in answer.sizes[::2]] == list(NAMES)
+    assert [place for place, _ in answer.batches] == list(BATCHES)
+    assert [size.winner("rtx-4060") for _, size in answer.widths] == ["cpu", None, "gpu"]
+    strip = own_section.strips_over(answer, "parameters").strips[0]
+    assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
+    assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
+    (sentence,) = [sentence for sentence in own_sentences(answer, adviser) if "scale" in sentence]
+    assert sentence.startswith("Each of these GPUs wins from scale 200 (")
+    assert sentence.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
 
 
 def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
@@ -120,19 +125,6 @@ def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
         "That is more than the RTX 4060 has" in joined
         and "H200" not in joined.split("That is")[1].split("mine:")[0]
     )
-
-
-def test_a_gpu_wins_where_its_whole_band_is_below(file, fitted):
-    answer, adviser = asked(file, fitted)
-    assert [size.cost.model for size in answer.sizes[::2]] == list(NAMES)
-    assert [place for place, _ in answer.batches] == list(BATCHES)
-    assert [size.winner("rtx-4060") for _, size in answer.widths] == ["cpu", None, "gpu"]
-    strip = own_section.strips_over(answer, "parameters").strips[0]
-    assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
-    assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
-    (sentence,) = [sentence for sentence in own_sentences(answer, adviser) if "scale" in sentence]
-    assert sentence.startswith("Each of these GPUs wins from scale 200 (")
-    assert sentence.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
 
 
 def of(seconds: float, device: str) -> Prediction:
@@ -160,6 +152,7 @@ def test_which_networks_are_ones_own(file):
     assert own_networks(replace(file, run=plain)) == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(own_section, "BENCH_PATH", Path(__file__))
     monkeypatch.setattr(own_section, "described_cost", counted)

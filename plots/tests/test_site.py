@@ -12,8 +12,7 @@ from plots.cli import main
 from plots.features.predict import analysis
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_sweep
-from plots.tests.browser import browse
-from plots.tests.browser import pytestmark as with_browser
+from plots.tests.conftest import browse, with_browser
 
 NAMES = ("synthetic-a-8c", "synthetic-b-64c")
 LINK = re.compile(r'href="([^"#]+)"')

@@ -115,7 +115,7 @@ def test_one_side_that_always_wins_is_said(read, crossing, side):
     assert f"faster on {side} at every size measured" in sentence
 
 
-def test_pairs_are_those_of_the_same_sides(read):
+def test_pairs_are_those_of_the_same_sides_and_may_contradict(read):
     same = pairs(interval(25504, 33000))
     other = pairs(interval(1, 2), common={**PAIRED, "batch": "10"})
     words = "In paired measurements, 2 threads won reliably from between 25,504 and 33,000"
@@ -124,12 +124,14 @@ def test_pairs_are_those_of_the_same_sides(read):
         (pair,) = more_threads(file)
         assert (words in threads_sentence(file, pair)) == has
         assert bool(pairs_of(file, pair)) == has
-
-
-def test_of_a_resumed_run_the_last_pairs_count(read):
+    file = read(rows(), pairs(interval(100, 200)))  # far away
+    compared = more_threads(file)
+    words = "contradict that: 2 threads won reliably from between 100"
+    assert words in threads_sentence(file, compared[0])
+    assert DISAGREES in threads_table(file, compared).notes
+    # Of a run that was resumed the last pairs count.
     file = read(rows(), pairs(complete=False), pairs(interval(25504, 33000)))
-    (pair,) = more_threads(file)
-    assert pairs_of(file, pair).complete
+    assert pairs_of(file, more_threads(file)[0]).complete
 
 
 @pytest.mark.parametrize(("low", "high"), [(40_000, 60_000), (400, 600)])
@@ -147,14 +149,6 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read, low, high):
     assert (DISAGREES in table.notes) == contradicts
     head = "Paired measurements contradict that:" if contradicts else "In paired measurements,"
     assert f"{head} the GPU won reliably from {between}." in glance(file, compared).lines
-
-
-def test_a_contradiction_is_flagged(read):
-    far = read(rows(), pairs(interval(100, 200)))
-    compared = more_threads(far)
-    words = "contradict that: 2 threads won reliably from between 100"
-    assert words in threads_sentence(far, compared[0])
-    assert DISAGREES in threads_table(far, compared).notes
 
 
 def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:

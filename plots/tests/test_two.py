@@ -113,25 +113,21 @@ def test_says_both_answers_and_what_is_not_known():
     assert [record["winner"] for record in table.records()] == ["first", "second", "second"]
 
 
-def test_a_refinement_without_both_ends_has_the_sizes_beside_it():
-    file = commands(intervals=(PairedInterval("first", 1911.0, None),))
-    sizes = sizes_of(file)
-    assert step_answer(file, sizes) == (
-        "The first program last won reliably at n = 1,911, the second program at no larger size: a "
-        "step, in 20 pairs of runs, 95 % sure. By repetitions, the first program wins a step at n "
-        "= 1,000; the second program wins a step at n = 4,000 and 16,000."
-    )
-
-
-def test_without_a_refinement_the_sizes_answer():
-    file = commands(refined=False)
-    sizes = sizes_of(file)
-    assert step_answer(file, sizes) == (
-        "The first program wins a step at n = 1,000; the second program wins a step at n = 4,000 "
+def test_the_sizes_answer_without_a_refinement_and_beside_one_without_both_ends():
+    by_repetitions = (
+        "he first program wins a step at n = 1,000; the second program wins a step at n = 4,000 "
         "and 16,000."
     )
+    file = commands(refined=False)
+    sizes = sizes_of(file)
+    assert step_answer(file, sizes) == f"T{by_repetitions}"
     assert step_answer(file, sizes[1:]) == (
         "The second program wins a step at each n measured, from 4,000 to 16,000."
+    )
+    file = commands(intervals=(PairedInterval("first", 1911.0, None),))
+    assert step_answer(file, sizes_of(file)) == (
+        "The first program last won reliably at n = 1,911, the second program at no larger size: a "
+        f"step, in 20 pairs of runs, 95 % sure. By repetitions, t{by_repetitions}"
     )
 
 

@@ -12,7 +12,6 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import Comparison, Crossover
 from plots.core.network import epoch_rows
-from plots.features.why import analysis as counterfactuals
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.file import loading
@@ -264,7 +263,7 @@ PINNED, NOT_PINNED = of(703_000), of(None, "eager", "resident")
     ],
 )
 def test_a_change_in_words(load, compared, expected):
-    changes = counterfactuals.counterfactuals(load(modes=()), compared)
+    changes = why.counterfactuals(load(modes=()), compared)
     assert [change.sentence for change in changes] == expected
 
 
@@ -276,7 +275,7 @@ def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
         of(100_000, threads="2", data="resident"),
         of(60_000, threads="1", **waited),
     ]
-    changes = counterfactuals.counterfactuals(load(modes=()), compared)
+    changes = why.counterfactuals(load(modes=()), compared)
     assert [(change.before.size, change.after.size) for change in changes] == [(50_000, 100_000)]
 
 
@@ -284,18 +283,16 @@ def test_what_matters_most_stands_first(load):
     def ways(batch: str, *sizes: float) -> list[Comparison]:
         hows = (("eager", "pageable"), ("eager", "pinned"), ("eager", "resident"))
         each_way = zip(sizes, (*hows, ("graph", "resident")), strict=True)
-        return [
-            replace(of(size, *how), common={**COMMON, "batch": batch}) for size, how in each_way
-        ]
+        common = {**COMMON, "batch": batch}
+        return [replace(of(size, *how), common=common) for size, how in each_way]
 
     other = ways("10", 703_000, 700_000, 2_000, 500)
     headline = ways("100", 703_000, 700_000, 180_000, 90_000)
-    changes = counterfactuals.counterfactuals(load(modes=()), [*other, *headline])
-    facts = [(change.pair.batch, change.change, change.is_sure) for change in changes]
+    changes = why.counterfactuals(load(modes=()), [*other, *headline])
     resident = "with the data resident instead of pageable"
     graphs = "with CUDA graphs instead of eager"
     pinned = "with the data in pinned memory instead of pageable"
-    assert facts == [
+    assert [(change.pair.batch, change.change, change.is_sure) for change in changes] == [
         ("100", resident, True),
         ("100", graphs, True),
         ("100", pinned, False),
@@ -307,10 +304,10 @@ def test_what_matters_most_stands_first(load):
 
 def test_the_effect_of_an_answer_without_a_size(load):
     never = of(replace(answer(None), kind="never", winners=(-1,) * 3))
-    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, NOT_PINNED])
+    (item,) = why.counterfactuals(load(modes=()), [never, NOT_PINNED])
     assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
     unsure = of(replace(answer(None), kind="ambiguous"), data="resident")
-    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, unsure])
+    (item,) = why.counterfactuals(load(modes=()), [never, unsure])
     assert not item.is_sure and item.effect == 0
 
 
@@ -318,12 +315,12 @@ def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
     file = load(modes=(("eager", "pinned"),), noise=0.0)
     asked = []
     monkeypatch.setattr(
-        counterfactuals,
+        why,
         "find_crossover",
         lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000),
     )
     pair = PINNED
-    changes = counterfactuals.counterfactuals(file, [pair])
+    changes = why.counterfactuals(file, [pair])
     assert [(change.change, change.measured) for change in changes] == [
         ("without copies to the GPU", False),
         ("without the time of launches", False),
