@@ -337,8 +337,6 @@ def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, shell):
     complaint = shell("advise", few, "--cost", cost, code=2).err
     assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in complaint
     assert complaint.count("\n") == 1
-    complaint = shell("advise", load(with_peaks=False).path, "--cost", cost, code=2).err
-    assert "has no Peak rows" in complaint
     complaint = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
     assert "no Epoch row in the precision of the network, f32" in complaint
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer: which crossover it is about, that no word goes against the rows, its short sentence and
-its strip."""
+"""The answer: which crossover it is about, that no word goes against the rows, and what it is at a
+glance."""
 
 import re
 from collections.abc import Callable

@@ -99,8 +99,9 @@ def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell, 
     assert "batch 1,024, a step" in larger
 
 
-def test_an_epoch_is_told_where_one_was_measured(write_modules, told, shell):
+def test_an_epoch_is_told_where_one_was_measured_and_is_in_no_crossover(write_modules, told, shell):
     path = write_modules([*measured("Epoch"), *measured()])
+    assert "pairs" not in shell("crossover", path).out  # which is of bench's rows
     text = shell("advise", "--network", told, "--epochs=2", "--gpu=h200", path).out
     assert "batch 16, 160 rows an epoch, f32" in text
     line = next(line for line in text.splitlines() if line.startswith("PyTorch, 2 threads"))
@@ -141,11 +142,6 @@ def test_each_network_left_out_is_foretold_by_the_others():
     assert len(band.networks) == 20 and band.coverage == pytest.approx(19 / 21)
     within = [name for name, off in band.networks.items() if off <= math.log(band.factor) + 1e-9]
     assert len(within) == 19 and 1 < math.exp(band.median) < band.factor < 2
-
-
-def test_it_is_in_no_crossover_of_benchs_rows(write_modules, shell):
-    path = write_modules(measured("Epoch"))
-    assert "pairs" not in shell("crossover", path).out
 
 
 def test_what_a_module_was_not_asked_is_said(path, told, shell, tmp_path):

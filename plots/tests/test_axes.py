@@ -116,20 +116,18 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     ("role", "pairs"),
     [("how", 2), ("alike", 2), ("what", 0)],
 )
-def test_the_role_of_an_axis_decides_what_is_compared(read, role, pairs):
-    content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))
-    file = read(content)
-    assert len([pair for pair in comparisons(file) if pair.cpu.candidates]) == pairs
-
-
-def test_what_should_be_alike_is_compared_with_its_like(read):
+def test_the_role_of_an_axis_decides_what_is_compared(read):
+    for role, pairs in (("how", 2), ("alike", 2), ("what", 0)):
+        content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))
+        of_best = [pair for pair in comparisons(read(content)) if pair.cpu.candidates]
+        assert len(of_best) == pairs, role
+    # What should be alike is compared with its like.
     content = document({"nodes": "4"}, axes=({**RANKS, "role": "alike"},))
     configurations = [
         {**synthetic.cpu_configuration(model, 2), "nodes": "4"} for model in DISC_MODELS
     ]
     content["benchmarks"] += epochs(configurations, seconds)
-    file = read(content)
-    cpus = [pair for pair in comparisons(file) if not pair.cpu.candidates]
+    cpus = [pair for pair in comparisons(read(content)) if not pair.cpu.candidates]
     assert [(pair.cpu.label, pair.common["nodes"]) for pair in cpus] == [("CPU, 2 threads", "4")]
 
 

@@ -72,22 +72,17 @@ def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
-    (tmp_path / "taken").write_text("keep me")
-    assert main(["report", str(write(small)), "-o", str(tmp_path / "taken")]) == 2
-    assert (tmp_path / "taken").read_text() == "keep me"
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_report_all_shows_every_file(small, write, tmp_path):
+def test_report_all_shows_every_file_and_into_a_file_it_is_refused(small, write, tmp_path, shell):
     write(small, "in/1.json")
-    write(small, "in/2.json")
+    folder = write(small, "in/2.json").parent
     for options, pictures in ([], 1), (["--all"], 2), (["--all", "--detail=1"], 1):
         output = tmp_path / "".join(["out", *options])
-        assert main(["report", str(tmp_path / "in"), "-o", str(output), *options]) == 0
+        shell("report", folder, "-o", output, *options)
         assert len(list(output.glob("*.svg"))) == pictures
+    (tmp_path / "taken").write_text("keep me")
+    assert shell("report", folder, "-o", tmp_path / "taken", code=2).err.count("\n") == 1
+    assert (tmp_path / "taken").read_text() == "keep me"
 
 
 @pytest.mark.parametrize(

@@ -469,14 +469,11 @@ def test_a_slower_processor_moves_the_crossover(read):
     assert sizes(mix(new, new)) == unmixed
 
 
-def test_nothing_in_common_is_refused(files, write, shell):
+def test_files_that_cannot_be_compared_are_not_mixed(write, files, shell):
     content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
     lonely = write(content, "heart.json")
     printed = shell("compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway", code=2)
-    assert printed.out == "" and "name files of one sweep" in printed.err
-
-
-def test_files_that_cannot_be_compared_are_not_mixed(write, files, shell):
+    assert printed.out == "" and "name files of one sweep" in printed.err  # nothing in common
     content = of_machine("new", "shiny")
     content["context"]["crossover"]["software"]["build_type"] = "Debug"
     debug = write(content, "debug.json")

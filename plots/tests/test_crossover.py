@@ -216,13 +216,10 @@ def test_too_few_repetitions_say_nothing_sure(repetitions):
         assert crossover_words(crossover).startswith("ambiguous: fewer than 5 repetitions; ")
 
 
-def test_order_of_samples_does_not_matter():
+def test_only_common_sizes_count_and_no_order_of_samples():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0))
     turned = replace(cpu, samples=tuple(samples[::-1] for samples in cpu.samples))
     assert find_crossover(turned, gpu) == find_crossover(cpu, gpu)
-
-
-def test_only_common_sizes_count():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
     few = replace(gpu, sizes=gpu.sizes[6:], samples=gpu.samples[6:])
     assert find_crossover(cpu, few).size == pytest.approx(50_000)

@@ -188,22 +188,16 @@ def test_a_wide_table_is_cut_between_groups():
     names = [[line[0] for line in part.splitlines()[2:]] for part in parts]
     assert names == [["x", "y", "z"], ["x", "z"], ["x", "z"]]
     assert parts[2].splitlines()[2].split() == [*("x", "3", "[1]"), "4"]  # no group, no own part
-
-
-def test_lines_that_look_alike_in_each_part_have_numbers():
+    # Lines that look alike in each part have numbers.
     alike = (Cell("x"), Cell("1"), Cell("2"), Cell("3"), Cell("4"))
     _, *parts = as_text(replace(WIDE, lines=(FULL, alike))).split("\n\n")
     heads = [[line.split()[:2] for line in part.splitlines()[1:]] for part in parts]
     assert heads == [[["#", "n"], ["1", "x"], ["2", "x"]]] * 3
-
-
-def test_columns_behind_the_groups_may_be_a_part():
-    wide = Table(
-        "t",
-        (Column("n", "n"), Column("a", "a" * 70, True, "a"), Column("d", "d" * 70, True)),
-        ((Cell("x"), Cell("1"), Cell("2")),),
+    # Columns behind the groups may be a part.
+    columns = (Column("n", "n"), Column("a", "a" * 70, True, "a"), Column("d", "d" * 70, True))
+    assert (
+        "2" in as_text(Table("t", columns, ((Cell("x"), Cell("1"), Cell("2")),))).split("\n\n")[2]
     )
-    assert "2" in as_text(wide).split("\n\n")[2]
 
 
 def test_a_table_without_groups_or_lines_is_whole():

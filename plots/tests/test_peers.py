@@ -69,6 +69,7 @@ def test_order_statistics_cover_the_median(count):
 
 def test_pairs_share_their_noise(load):
     file = load(on_cpu())
+    assert command(file.run).endswith("./build/bench --sweep=default")  # of bench alone
     paired = pairs(file)
     assert [pair.ours.configuration["model"] for pair in paired] == list(DISC_MODELS)
     for pair in paired:
@@ -77,12 +78,6 @@ def test_pairs_share_their_noise(load):
         assert pair.high == pytest.approx(RATIO, rel=1e-4)
         spread = pair.ours.maximum / pair.ours.minimum
         assert spread > 1.05  # the medians alone would not tell so well
-
-
-def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(beside):
-    ratios = [9.0, 2.0, 4.0, 8.0, 5.0, 3.0, 6.0, 1.0, 7.0]
-    (pair,) = pairs(beside((OWN, [1e-3] * 9), (theirs(OWN), [1e-3 * ratio for ratio in ratios])))
-    assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,7 @@ def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
     assert pair.most is None
 
 
-def test_the_fastest_of_each_side_counts_and_all_are_there(beside):
+def test_the_fastest_of_each_side_counts_and_all_are_there(load, beside):
     file = beside(
         (OWN, [2e-3] * 9),
         ({**OWN, "execution": "fused"}, [1e-3] * 9),
@@ -132,6 +127,12 @@ def test_the_fastest_of_each_side_counts_and_all_are_there(beside):
     assert (line["how"], line["peer_how"], line["ratio"]) == ("fused", "torch.compile", "3.00")
     (table,) = peer_tables(file, every=True)
     assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
+    auto = {**OWN, "execution": "auto"}
+    chosen = {"execution": "fused", "cpu_threads": "1"}
+    entries = synthetic.samples(auto, [1e-3] * 9, chosen=chosen)
+    entries += synthetic.samples(theirs(auto, execution="eager"), [2e-3] * 9)
+    (table,) = peer_tables(load(entries))
+    assert lines(table)[0]["how"] == "auto: fused"  # what auto chose is told
 
 
 def test_each_framework_has_its_tables_and_its_name(beside):
@@ -231,19 +232,6 @@ def test_a_file_of_pytorch_alone_is_said_so(write, shell):
     assert "has no rows of bench's that do the work" in shell("peers", path, code=2).err
 
 
-def test_what_auto_chose_is_told(load):
-    ours = {**OWN, "execution": "auto"}
-    chosen = {"execution": "fused", "cpu_threads": "1"}
-    entries = synthetic.samples(ours, [1e-3] * 9, chosen=chosen)
-    entries += synthetic.samples(theirs(ours, execution="eager"), [2e-3] * 9)
-    (table,) = peer_tables(load(entries))
-    assert lines(table)[0]["how"] == "auto: fused"
-
-
-def test_commands_to_measure_again_are_bench_alone(load):
-    assert command(load(on_cpu()).run).endswith("./build/bench --sweep=default")
-
-
 def test_a_devices_words_say_whose_it_is():
     label = BUILT_IN.label({"program": "pytorch", "device": "cpu", "cpu_threads": "2"})
     assert str(label) == "PyTorch on the CPU, 2 threads" and label.there == "2 threads"
@@ -262,9 +250,11 @@ def test_older_files_name_the_program_in_the_device(write):
     assert [row.configuration for row in older.peers] == [r.configuration for r in newest.peers]
 
 
-def test_a_side_with_few_instances_widens_the_interval():
-    """As in the bootstrap of a crossover; pairs of instances count once where they are many."""
+def test_an_interval_is_of_order_statistics_and_wider_for_few_instances(beside):
+    """Pairs of instances count once where they are many, as in the bootstrap of a crossover."""
     ratios = np.array([5.0, 1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0])
+    (pair,) = pairs(beside((OWN, [1e-3] * 9), (theirs(OWN), list(1e-3 * ratios))))
+    assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
     many, few = Instances(tuple(range(9)), 0.1), Instances((), 0.1)
     low, high = ratio_interval(ratios, many, many)
     assert (low, high) == (2, 8)

@@ -20,6 +20,7 @@ from plots.features.ranks.analysis import (
     shared_tables,
     sum_seconds,
 )
+from plots.file.loading import load_file
 from plots.tests import synthetic
 from plots.tests.conftest import undraw
 from plots.tests.synthetic_probes import sums
@@ -198,11 +199,11 @@ def test_sums_of_another_device_are_none(read):
 
 
 @pytest.mark.parametrize("devices", [("cpu",), ("cuda",), ("cpu", "cuda")])
-def test_the_page_and_the_terminal_say_the_same(write, read, shell, tmp_path, devices, monkeypatch):
+def test_the_page_and_the_terminal_say_the_same(write, shell, tmp_path, devices, monkeypatch):
     if len(devices) == 1:  # what both draw is what each would
         undraw(monkeypatch)
-    content = document(*devices)
-    built = section.build([read(content)], Context())
+    path = write(document(*devices))
+    built = section.build([load_file(path)], Context())
     assert built and built.title == "More than one"
     several = {"cpu": "several processes", "cuda": "several GPUs"}
     assert f" {' and '.join(several[device] for device in devices)} train" in built.lead
@@ -213,7 +214,7 @@ def test_the_page_and_the_terminal_say_the_same(write, read, shell, tmp_path, de
     for picture, device in zip(block.pictures, devices, strict=True):
         assert f"{TWO[device]} train disc networks faster than {ONE[device]}" in picture.alt
     charts = tmp_path / "charts"
-    printed = shell("crossover", "--ranks", f"--charts={charts}", write(content)).out
+    printed = shell("crossover", "--ranks", f"--charts={charts}", path).out
     printed = " ".join(printed.split())
     assert all(point in printed for point in block.points)
     assert len(list(charts.glob("*.svg"))) == len(devices)

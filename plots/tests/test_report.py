@@ -369,17 +369,6 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_each_machine_gets_its_own_pictures(small, read):
-    files = []
-    for number, machine in enumerate(("Machine A", "machine-a", "b")):
-        small["context"]["crossover"]["machine"]["id"] = machine
-        files.append(read(small, f"{number}.json"))
-    names = [name for name in build(*files) if name.endswith(".svg")]
-    assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
 def test_the_newest_file_of_each_machine_is_taken(small, write):
     for name, date in (
         ("old.json", "2020-01-01T12:00:00+00:00"),
@@ -400,19 +389,18 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_only_some_machines_are_shown_in_full(small, read):
+def test_only_some_machines_are_shown_in_full_each_with_its_own_pictures(small, read):
     files = []
-    for number in range(5):
-        small["context"]["crossover"]["machine"]["id"] = f"machine {number}"
+    for number, machine in enumerate(("Machine A", "machine-a", "b", "machine 3", "machine 4")):
+        small["context"]["crossover"]["machine"]["id"] = machine
         files.append(read(small, f"{number}.json"))
-    contents = build(*files, detailed=2)
-    assert [name for name in contents if name.endswith(".png")] == [
-        "machine-0.epochs.png",
-        "machine-1.epochs.png",
-    ]
+    contents = build(*files, detailed=3)
+    for kind in ("svg", "png"):
+        names = [f"{stem}.epochs.{kind}" for stem in ("machine-a", "machine-a-2", "b")]
+        assert [name for name in contents if name.endswith(kind)] == names
     text = page_of(contents).text
-    assert "show 2 of these 5 files" in text and "--detail=all" in text
-    assert all(f"machine {number}" in text for number in range(5))
+    assert "show 3 of these 5 files" in text and "--detail=all" in text
+    assert all(file.machine.id in text for file in files)
 
 
 def test_every_section_builds_on_a_file_without_a_result(small, read):

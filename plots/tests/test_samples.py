@@ -165,7 +165,7 @@ REFUSED = {
 }
 # Of each quantity but time, of which plots/tests/snapshots are, what `crossover`, `compare` and
 # `report` say, and the others that know it.
-SAID = {
+PHRASES = {
     "memory": {
         "crossover": "At 2,804,390 parameters (disc-11, batch 100) the CPU needs 1.33 times the",
         "report": "The GPU needs less memory from 58,800 parameters (58,800 to 58,800), on fully",
@@ -229,9 +229,10 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("command", FLAGS)
 def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, shell):
     monkeypatch.chdir(folder)
-    quantity, phrases = QUANTITIES[name], SAID[name]
-    phrases = {"compare": f"family ratio rows {quantity.better} {quantity.worse}", **phrases}
-    expected = phrases.get(command)
+    quantity = QUANTITIES[name]
+    expected = PHRASES[name].get(command)
+    if command == "compare":
+        expected = f"family ratio rows {quantity.better} {quantity.worse}"
     prices = ("--price=cpu=0.10/h", "--price=gpu=1.20/h") if quantity.is_priced else ()
     printed = shell(*FLAGS[command], f"--of={name}", *prices, code=0 if expected else 2)
     text = printed.out if expected else printed.err

@@ -79,18 +79,6 @@ def test_networks_in_between_are_discs():
     assert not any(map(DISC.has, ("disc", "disc-8x", "disc-x1", "disco-8", "disc-8-x1.5")))
 
 
-def test_more_threads_pay_where_the_curves_cross(read):
-    file = read(rows())
-    (pair,) = more_threads(file)
-    assert pair.sides == ("1 thread", "2 threads")
-    assert pair.crossover.kind == "once"
-    assert pair.crossover.size == pytest.approx(CROSSING, rel=0.05)
-    assert pair.crossover.low <= CROSSING <= pair.crossover.high
-    assert threads_sentence(file, pair).startswith(
-        "At batch 100, 2 threads train disc networks faster than 1 thread from "
-    )
-
-
 def test_sides_that_run_one_program_are_equal(read):
     entries = rows()
     for entry in entries:
@@ -260,9 +248,16 @@ def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
     assert len(pair.ladder) == len(DISC_MODELS)
 
 
-def test_the_command_the_page_and_the_answer_show_it(read, shell):
+def test_the_command_and_the_page_show_where_more_threads_pay(read, shell):
     file = read(rows(), pairs(interval(25504, 33000)))
-    sentence = threads_sentence(file, more_threads(file)[0])
+    (pair,) = more_threads(file)
+    assert pair.sides == ("1 thread", "2 threads") and pair.crossover.kind == "once"
+    assert pair.crossover.size == pytest.approx(CROSSING, rel=0.05)
+    assert pair.crossover.low <= CROSSING <= pair.crossover.high
+    sentence = threads_sentence(file, pair)
+    assert sentence.startswith(
+        "At batch 100, 2 threads train disc networks faster than 1 thread from "
+    )
     assert sentence in " ".join(shell("crossover", "--threads", file.path).out.split())
     (line,) = json.loads(shell("crossover", "--threads", "--format=json", file.path).out)[0]["rows"]
     assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
