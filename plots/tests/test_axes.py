@@ -112,10 +112,6 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     assert "graph, pinned, autotuned products" in page
 
 
-@pytest.mark.parametrize(
-    ("role", "pairs"),
-    [("how", 2), ("alike", 2), ("what", 0)],
-)
 def test_the_role_of_an_axis_decides_what_is_compared(read):
     for role, pairs in (("how", 2), ("alike", 2), ("what", 0)):
         content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))

@@ -42,6 +42,7 @@ def test_the_committed_results_are_valid(capsys):
     assert main(["validate", *map(str, tracked_results())]) == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_writes_and_says_what(write, tmp_path, capsys):
     write(synthetic.sweep(), "in/file.json")
     output = tmp_path / "out" / "report"
