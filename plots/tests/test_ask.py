@@ -45,7 +45,7 @@ PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
 const frame = document.createElement("iframe");
 frame.onload = () => {
   const page = frame.contentDocument, form = page.querySelector("#ask form");
-  const found = QUESTIONS.map(question => {
+  const answers = QUESTIONS.map(question => {
     for (const [name, value] of Object.entries(question)) form.elements[name].value = value;
     form.dispatchEvent(new frame.contentWindow.Event("input"));
     const rows = [...page.querySelectorAll("#ask tbody tr")];
@@ -57,7 +57,7 @@ frame.onload = () => {
         ...[1, 2, 3].map(i => Number(row.cells[i].dataset.value))]),
     };
   });
-  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+  document.body.textContent = "FOUND" + JSON.stringify(answers) + "END";
 };
 frame.srcdoc = SOURCE;
 document.body.append(frame);

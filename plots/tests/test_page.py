@@ -26,55 +26,55 @@ function look(width) {
     frame.style.border = "0";
     frame.onload = () => {
       const page = frame.contentDocument, root = page.documentElement;
-      page.querySelectorAll("details").forEach(one => { one.open = true; });
+      page.querySelectorAll("details").forEach(details => { details.open = true; });
       frame.contentWindow.dispatchEvent(new Event("resize"));
       const heading = page.querySelector("#epochs thead tr:last-child th.number");
       const column = [...heading.parentNode.cells].indexOf(heading);
       const body = heading.closest("table").tBodies[0];
       heading.querySelector("button")?.click();
       const sorted = [...body.rows].map(row => Number(row.cells[column].dataset.value));
-      const drawn = [...page.querySelectorAll(".chart svg")].filter(one => one.checkVisibility());
-      const boxes = drawn.map(one => one.getBoundingClientRect());
-      const folded = one => one.closest("details");
-      const heads = one => [...one.querySelectorAll("thead tr:last-child th")];
-      const columns = one => heads(one).length;
-      const shown = one => heads(one).filter(head => !head.hidden).length;
-      const open = one => {
-        if (!one) return null;
-        const button = one.querySelector(".columns"), before = shown(one);
+      const drawn = [...page.querySelectorAll(".chart svg")].filter(svg => svg.checkVisibility());
+      const boxes = drawn.map(svg => svg.getBoundingClientRect());
+      const folded = table => table.closest("details");
+      const heads = table => [...table.querySelectorAll("thead tr:last-child th")];
+      const columns = table => heads(table).length;
+      const shown = table => heads(table).filter(head => !head.hidden).length;
+      const open = table => {
+        if (!table) return null;
+        const button = table.querySelector(".columns"), before = shown(table);
         button.click();
-        const all = shown(one) === columns(one);
+        const all = shown(table) === columns(table);
         button.click();
-        return all && shown(one) === before;
+        return all && shown(table) === before;
       };
-      const save = one => {
-        const link = one.querySelector(".csv");
+      const save = table => {
+        const link = table.querySelector(".csv");
         link.addEventListener("click", event => event.preventDefault());
         link.click();
-        const cells = [...one.querySelector("tbody").rows].map(row => [...row.cells].map(
+        const cells = [...table.querySelector("tbody").rows].map(row => [...row.cells].map(
           cell => cell.dataset.value ?? (cell.innerText === "–" ? "" : cell.textContent)));
-        const keys = heads(one).map(head => head.dataset.key);
+        const keys = heads(table).map(head => head.dataset.key);
         return [link.download, decodeURIComponent(link.href), [keys, ...cells]];
       };
       const tables = [...page.querySelectorAll(".table")];
       const cells = [...page.querySelectorAll("td, th")];
-      const found = {
+      const view = {
         width: root.clientWidth,
         content: root.scrollWidth,
         pictures: boxes.map(box => [box.width, box.height]),
-        kinds: drawn.map(one => one.classList.value),
+        kinds: drawn.map(svg => svg.classList.value),
         charts: page.querySelectorAll(".chart").length,
         beyond: boxes.filter(box => box.right > root.clientWidth).length,
-        scrolling: tables.filter(one => one.scrollWidth > one.clientWidth + 1)
-          .map(one => one.querySelector("caption").innerText),
-        hidden: tables.filter(one => !folded(one) && shown(one) < columns(one))
-          .map(one => one.querySelector("caption").innerText),
-        untold: tables.filter(one => shown(one) < columns(one) &&
-          !one.querySelector(".columns").innerText.includes("more")).length,
-        opened: open(tables.find(one => shown(one) < columns(one))),
+        scrolling: tables.filter(table => table.scrollWidth > table.clientWidth + 1)
+          .map(table => table.querySelector("caption").innerText),
+        hidden: tables.filter(table => !folded(table) && shown(table) < columns(table))
+          .map(table => table.querySelector("caption").innerText),
+        untold: tables.filter(table => shown(table) < columns(table) &&
+          !table.querySelector(".columns").innerText.includes("more")).length,
+        opened: open(tables.find(table => shown(table) < columns(table))),
         saved: tables.map(save),
-        overflowing: cells.filter(one => one.scrollWidth > one.clientWidth + 1)
-          .map(one => one.innerText),
+        overflowing: cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1)
+          .map(cell => cell.innerText),
         reach: [...page.querySelectorAll("#epochs table")[0].tBodies[0].rows[0].cells]
           .map(cell => cell.getBoundingClientRect().right),
         sorted: sorted,
@@ -83,16 +83,16 @@ function look(width) {
         paper: getComputedStyle(page.body).backgroundColor,
       };
       frame.remove();
-      resolve(found);
+      resolve(view);
     };
     frame.srcdoc = source;
     document.body.append(frame);
   });
 }
 (async () => {
-  const found = [];
-  for (const width of [390, 1280]) found.push(await look(width));
-  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+  const views = [];
+  for (const width of [390, 1280]) views.push(await look(width));
+  document.body.textContent = "FOUND" + JSON.stringify(views) + "END";
 })();
 </script></body>"""
 

@@ -25,9 +25,9 @@ frame.onload = () => {
   const all = shown().length;
   select.value = "Synth 100";
   select.dispatchEvent(new frame.contentWindow.Event("change"));
-  const said = page.querySelector("#ladder output").textContent;
+  const output = page.querySelector("#ladder output").textContent;
   const names = shown().map(row => row.cells[0].textContent);
-  document.body.textContent = `FOUND ${all} ${names} ${said} END`;
+  document.body.textContent = `FOUND ${all} ${names} ${output} END`;
 };
 frame.srcdoc = SOURCE;
 document.body.append(frame);
