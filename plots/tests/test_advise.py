@@ -74,17 +74,17 @@ def test_without_noise_the_formula_is_found(load, target):
         noise=0.0, modes=(("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))
     )
     series = fitted(file, target)
-    assert [item.label for item in series] == [
+    assert [way.label for way in series] == [
         "CPU, 1 thread",
         "CPU, 2 threads",
         "GPU, eager, pinned",
         "GPU, eager, resident",
         "GPU, graph, resident",
     ]
-    for item in series:
-        assert len(item.residuals) == len(MEASURED)
+    for way in series:
+        assert len(way.residuals) == len(MEASURED)
         # The GPU's one wait in an epoch is not in the model.
-        assert predicted(item, target).middle == pytest.approx(truth(item), rel=0.1)
+        assert predicted(way, target).middle == pytest.approx(truth(way), rel=0.1)
     cpu = series[0]
     weights = dict(zip(cpu.features, cpu.weights, strict=True))
     assert weights["calls"] == pytest.approx(synthetic_machine.PRODUCT, rel=1e-3)
@@ -97,12 +97,12 @@ def test_without_noise_the_formula_is_found(load, target):
 def test_the_band_covers_what_it_says(load, target):
     inside = []
     for seed in range(60):
-        (item,) = fitted(load(**CPU_ONLY, noise=0.15, seed=seed), target)
-        assert item.coverage == pytest.approx(13 / 14)
-        answer = predicted(item, target)
-        assert answer.low < answer.middle < answer.high and 0.02 < item.typical_error < 0.3
+        (way,) = fitted(load(**CPU_ONLY, noise=0.15, seed=seed), target)
+        assert way.coverage == pytest.approx(13 / 14)
+        answer = predicted(way, target)
+        assert answer.low < answer.middle < answer.high and 0.02 < way.typical_error < 0.3
         noise = np.random.default_rng([99, seed]).standard_normal()
-        inside.append(answer.low <= truth(item) * np.exp(0.15 * noise) <= answer.high)
+        inside.append(answer.low <= truth(way) * np.exp(0.15 * noise) <= answer.high)
     # 13 of 14 networks; 60 binomial trials lie within these bounds with 99.9 %.
     assert 48 <= sum(inside) <= 60
 
@@ -116,8 +116,8 @@ def changed(write):
         for entry in document["benchmarks"]:
             if entry["configuration"]["family"] == "Epoch":
                 change(entry)
-        (item,) = fitted(loading.load_file(write(document)), cost)
-        return item
+        (way,) = fitted(loading.load_file(write(document)), cost)
+        return way
 
     return series
 
@@ -128,12 +128,12 @@ def times(entry: dict, factor: float) -> None:
 
 def test_the_band_is_that_of_networks_left_out(changed, target):
     """One network that disobeys widens the band, however well the others fit."""
-    item = changed(
+    way = changed(
         lambda entry: entry["configuration"]["model"] == "disc-7" and times(entry, 2), target
     )
-    assert max(item.residuals, key=lambda model: item.residuals[model]) == "disc-7"
-    assert item.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
-    answer = predicted(item, target)
+    assert max(way.residuals, key=lambda model: way.residuals[model]) == "disc-7"
+    assert way.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
+    answer = predicted(way, target)
     assert answer.high > 1.8 * answer.middle
 
 
@@ -146,9 +146,9 @@ def test_no_prediction_is_below_the_ceiling(changed, target):
 
 def test_older_rows_without_products_count_as_their_networks_do(changed, target):
     with_products = changed(lambda _: None, target)
-    item = changed(lambda entry: entry.pop("products", None), target)
+    way = changed(lambda entry: entry.pop("products", None), target)
     # The synthetic fcn-r is not the network of that name.
-    assert item.residuals.keys() == with_products.residuals.keys() - {"fcn-r"}
+    assert way.residuals.keys() == with_products.residuals.keys() - {"fcn-r"}
 
 
 def test_what_was_measured_between_the_sizes_of_a_ladder_is_left_out_with_its_neighbour():
@@ -158,18 +158,18 @@ def test_what_was_measured_between_the_sizes_of_a_ladder_is_left_out_with_its_ne
     assert clusters["disc-7x1.9375"] == clusters["disc-8x1.0625"] == "disc-8"
     assert clusters["disc-6x1.5"] == "disc-7" and clusters["heart"] == "heart"
     series, _ = advise.fit_series(file, "f32")
-    for item in series:
-        assert len(item.residuals) == 14 < len({row.model for row in rows_of})
+    for way in series:
+        assert len(way.residuals) == 14 < len({row.model for row in rows_of})
 
 
 def test_a_network_unlike_those_measured_has_a_wider_band():
     """Wide shallow ones are no longer in anything than those measured, but in what they are made
     of: statistics-wise, leverage."""
     file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-21-54adc5a.json")
-    for item in fitted(file, Mlp((2, 2)).cost()):
-        alike = predicted(item, Mlp((784, 512, 10)).cost())
+    for way in fitted(file, Mlp((2, 2)).cost()):
+        alike = predicted(way, Mlp((784, 512, 10)).cost())
         for widths in ((10, 10000, 2), (2, 4096, 2), (2000, 2)):
-            answer = predicted(item, Mlp(widths).cost())
+            answer = predicted(way, Mlp(widths).cost())
             assert answer.high / answer.middle > 1.4 * alike.high / alike.middle
 
 
@@ -177,18 +177,18 @@ def test_a_network_unlike_those_measured_has_a_wider_band():
 
 
 def test_beyond_the_measured_sizes_the_band_widens_and_then_ends(load, cost_path):
-    (item,) = fitted(load(**CPU_ONLY, noise=0.1), load_cost(cost_path()))
+    (way,) = fitted(load(**CPU_ONLY, noise=0.1), load_cost(cost_path()))
     most = max(synthetic.MODELS[model][0] for model in MEASURED)
     within, beyond = (
-        predicted(item, load_cost(cost_path(params=most * factor))) for factor in (1, 5)
+        predicted(way, load_cost(cost_path(params=most * factor))) for factor in (1, 5)
     )
     assert within.beyond == 1 and beyond.beyond == pytest.approx(5)
     widths = [np.log(answer.high / answer.middle) for answer in (within, beyond)]
-    assert widths[1] >= widths[0] and widths[1] >= item.band * (1 + np.log10(5)) - 1e-12
-    refusal = advise.predict(item, load_cost(cost_path(params=most * 11)))
+    assert widths[1] >= widths[0] and widths[1] >= way.band * (1 + np.log10(5)) - 1e-12
+    refusal = advise.predict(way, load_cost(cost_path(params=most * 11)))
     assert isinstance(refusal, str)
     assert "11 times beyond the measured range of parameters" in refusal
-    assert "batch size" in str(advise.predict(item, load_cost(cost_path(batch=20_000))))
+    assert "batch size" in str(advise.predict(way, load_cost(cost_path(batch=20_000))))
 
 
 # --- words
@@ -282,7 +282,7 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
         if (configuration["family"], configuration["device"]) == ("Epoch", "cuda"):
             entry["configuration"] = {**configuration, "products": "autotuned"}
             entry["name"] = synthetic.row_name(entry["configuration"])
-    labels = [item.label for item in fitted(read(content), target)]
+    labels = [way.label for way in fitted(read(content), target)]
     assert labels[2:] == [
         "GPU, eager, resident, autotuned products",
         "GPU, graph, resident, autotuned products",

@@ -196,12 +196,12 @@ def test_nothing_is_claimed_without_a_row(figures, write):
 
 
 def test_what_differs_from_the_published_networks_is_said(figures, write):
-    known = load_differences()
-    assert set(known) < {figure.network for figure in figures} and "FCN-R" not in known
+    differences = load_differences()
+    assert set(differences) < {figure.network for figure in figures} and "FCN-R" not in differences
     file = loaded(write, step("fcn-r", 1, [1.0] * 5), step("alexnet-r", 1, [1.0] * 5))
     for table in (shi_table(figures, [file]), ratio_table(figures, [file])):
         assert [note for note in table.notes if "LRN" in note] == [
-            f"AlexNet-R: {known['AlexNet-R']}."
+            f"AlexNet-R: {differences['AlexNet-R']}."
         ]
         assert not any(note.startswith("ResNet") for note in table.notes)
 

@@ -95,12 +95,15 @@ def test_a_reader_filters_by_card_without_a_server(site, tmp_path):
     assert "FOUND 14 synthetic-b-64c 1 of 14 lines END" in dumped
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_what_makes_no_site_is_said(five, write, tmp_path, monkeypatch, shell):
+def test_a_site_without_a_whole_sweep_is_refused(write, tmp_path, shell):
     printed = shell("site", write(_try()), "-o", tmp_path / "public", code=2)
     assert printed.err.splitlines()[-1].startswith("no site was written, because no file is a comp")
     assert not (tmp_path / "public").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_a_file_in_the_sites_place_is_named(five, tmp_path, monkeypatch, shell):
     monkeypatch.setattr(report, "build_report", lambda files, **options: {})
     (tmp_path / "taken").write_text("")
     printed = shell("site", five / NAMES[0], "-o", tmp_path / "taken", code=2)

@@ -141,8 +141,8 @@ def test_repayment_is_the_first_epoch_that_is_ahead(
     ahead = [
         n for n in range(1, 1000) if gpu_start + (n - 1) * gpu_each < cpu_start + (n - 1) * cpu_each
     ]
-    (item,) = why.repayments(file.rows)
-    assert item.iterations == (ahead[0] if ahead else None)
+    (repayment,) = why.repayments(file.rows)
+    assert repayment.iterations == (ahead[0] if ahead else None)
 
 
 def test_repayment_is_against_the_fastest_cpu_row(load):
@@ -304,11 +304,11 @@ def test_what_matters_most_stands_first(load):
 
 def test_the_effect_of_an_answer_without_a_size(load):
     never = of(replace(answer(None), kind="never", winners=(-1,) * 3))
-    (item,) = why.counterfactuals(load(modes=()), [never, NOT_PINNED])
-    assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
+    (change,) = why.counterfactuals(load(modes=()), [never, NOT_PINNED])
+    assert change.is_sure and change.effect == pytest.approx(np.log(703142 / 22))
     unsure = of(replace(answer(None), kind="ambiguous"), data="resident")
-    (item,) = why.counterfactuals(load(modes=()), [never, unsure])
-    assert not item.is_sure and item.effect == 0
+    (change,) = why.counterfactuals(load(modes=()), [never, unsure])
+    assert not change.is_sure and change.effect == 0
 
 
 def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
