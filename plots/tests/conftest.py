@@ -2,6 +2,8 @@
 """What several tests need."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -33,17 +35,21 @@ _fit = fitting.fit
 _fits: dict[Hashable, fitting.Fit] = {}
 
 
-def _fit_once(found: Sequence[Observation]) -> fitting.Fit:
-    key = tuple(map(_key, found))
+def _fit_once(observed: Sequence[Observation]) -> fitting.Fit:
+    key = tuple(map(_key, observed))
     if key not in _fits:
-        _fits[key] = _fit(found)
+        _fits[key] = _fit(observed)
     return _fits[key]
 
 
-def _key(one: Observation) -> Hashable:
+def _key(observation: Observation) -> Hashable:
     """Its values, those in arrays too: a demand is equal to nothing but itself."""
-    demand = [np.asarray(getattr(one.demand, each.name)) for each in fields(one.demand)]
-    others = [getattr(one, each.name) for each in fields(one) if each.name != "demand"]
+    demand = [
+        np.asarray(getattr(observation.demand, each.name)) for each in fields(observation.demand)
+    ]
+    others = [
+        getattr(observation, each.name) for each in fields(observation) if each.name != "demand"
+    ]
     return (*others, *((array.shape, array.tobytes()) for array in demand))
 
 
@@ -68,12 +74,13 @@ def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Repor
     """Reports that take long to draw, each drawn once: of every family with a "gpu", of a "cpu"
     alone, and with "hostile" names, as bad as can be."""
     # What one of pytest's processes has drawn, the others read.
-    own = tmp_path_factory.getbasetemp()
-    everybody = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
 
     @cache
     def built(kind: str) -> Report:
-        folder = everybody / f"report-{kind}"
+        folder = shared / f"report-{kind}"
         if not folder.exists():
             drawn = draw(kind, tmp_path_factory.mktemp(kind))
             with suppress(OSError):  # another was as fast
@@ -195,6 +202,43 @@ def hide_bench(patch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _without_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     hide_bench(monkeypatch)
+
+
+# A headless browser, for the tests of pages.
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+with_browser = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no Chromium here; apt-get install chromium"
+    ),
+    pytest.mark.slow,
+]
+
+
+def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Opens `page`; prints its document as the scripts leave it, and what they complain of."""
+    assert CHROMIUM
+    finished = subprocess.run(
+        [
+            CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={profile}",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=10000",
+            *options,
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished
 
 
 def why_tables(file: File, compared: Sequence[Comparison] = ()) -> list[Table]:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.features.advice_check.command import CLAIMS, advice_table, check_advice
 from plots.tests import synthetic, synthetic_peers
 
@@ -22,24 +21,21 @@ def rows(
     return synthetic.samples(configuration, (1e-3 * factor * (1 + noise + seed)).tolist())
 
 
-def changed(configuration: dict[str, str], **changes: str) -> dict[str, str]:
-    return {**configuration, **changes}
-
-
 def cpu(model: str, **changes: str) -> dict[str, str]:
-    return changed(synthetic.cpu_configuration(model, 1), **changes)
+    return {**synthetic.cpu_configuration(model, 1), **changes}
 
 
 def gpu(model: str, **changes: str) -> dict[str, str]:
-    return changed(synthetic.gpu_configuration(model), **changes)
+    return {**synthetic.gpu_configuration(model), **changes}
 
 
-def kept(factors: tuple[float, ...] = (1.5, 2.0, 0.5)) -> list[dict[str, Any]]:
-    """Networks with gradients overwritten, and kept, so many times as long."""
+@pytest.fixture
+def kept() -> dict[str, Any]:
+    """A file of networks with gradients overwritten, and kept, some so many times as long."""
     entries = []
-    for model, factor in zip(MODELS, factors, strict=True):
+    for model, factor in zip(MODELS, (1.5, 2.0, 0.5), strict=True):
         entries += rows(cpu(model), 1) + rows(cpu(model, zero="keep"), factor)
-    return entries
+    return synthetic.document(entries)
 
 
 def answers(document: dict[str, Any], read) -> list[dict[str, Any]]:
@@ -50,51 +46,48 @@ def answers(document: dict[str, Any], read) -> list[dict[str, Any]]:
 
 def of(records: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
     """Those of the advice with these words."""
-    return [one for one in records if words in one["advice"]]
+    return [record for record in records if words in record["advice"]]
 
 
-def test_gradients_that_are_overwritten(read):
-    file = read(synthetic.document(kept()))
-    (one,) = advice_table(file, check_advice(file)).records()
-    assert (one["advice"], one["way"]) == ("set_to_none=True", "gradients overwritten")
-    assert (one["device"], one["pairs"], one["faster"], one["slower"]) == ("CPU", 3, 2, 1)
-    assert [one[key] for key in ("ratio", "least", "most")] == pytest.approx(
-        [1.5, 0.5, 2], rel=0.01
-    )
-    assert one["least_model"] == "disc-8, batch 100" and one["most_model"] == "disc-6, batch 100"
+def test_gradients_that_are_overwritten(read, kept):
+    file = read(kept)
+    table = advice_table(file, check_advice(file))
+    (record,) = table.records()
+    assert (record["advice"], record["way"]) == ("set_to_none=True", "gradients overwritten")
+    counts = (record["device"], record["pairs"], record["faster"], record["slower"])
+    assert counts == ("CPU", 3, 2, 1)
+    ratios = [record[key] for key in ("ratio", "least", "most")]
+    assert ratios == pytest.approx([1.5, 0.5, 2], rel=0.01)
+    models = (record["least_model"], record["most_model"])
+    assert models == ("disc-8, batch 100", "disc-6, batch 100")
     ((_, pairs),) = check_advice(file).items()
     assert all(pair.low < pair.ratio < pair.high for pair in pairs)
-
-
-def test_what_is_not_in_the_file_is_named_with_its_flags(read):
-    file = read(synthetic.document(kept()))
-    notes = " ".join(advice_table(file, check_advice(file)).notes)
-    for claim in CLAIMS:
-        said = f"Not measured here: {claim.advice} (./run {claim.flags})."
-        assert (said in notes) == (claim.advice != "set_to_none=True")
+    for claim in CLAIMS:  # what is not in the file is named with its flags
+        note = f"Not measured here: {claim.advice} (./run {claim.flags})."
+        assert (note in " ".join(table.notes)) == (claim.advice != "set_to_none=True")
 
 
 def test_equal_times_are_neither(read):
     entries = rows(cpu("disc-4"), 1) + rows(cpu("disc-4", zero="keep"), 1)
-    (one,) = answers(synthetic.document(entries), read)
-    assert one["faster"] == one["slower"] == 0 and one["low"] <= 1 <= one["high"]
+    (record,) = answers(synthetic.document(entries), read)
+    assert record["faster"] == record["slower"] == 0 and record["low"] <= 1 <= record["high"]
     few = rows(cpu("disc-4"), 1, 3) + rows(cpu("disc-4", zero="keep"), 2, 3)
-    (one,) = answers(synthetic.document(few), read)
-    assert one["low"] is None and one["faster"] == 0
+    (record,) = answers(synthetic.document(few), read)
+    assert record["low"] is None and record["faster"] == 0
 
 
 def test_each_way_to_follow_it_is_a_line(read):
     entries = []
     for workers, factor in (("0", 2.0), ("1", 1.5), ("4", 1.0)):
-        own = {} if workers == "0" else {"loader": workers}
-        entries += rows(cpu("disc-4", shuffle="epoch", **own), factor)
-        entries += rows(cpu("disc-4", **own), 0.5 * factor)  # in order: no workers are needed
-    found = answers(synthetic.document(entries), read)
-    loaders = {one["way"]: one["ratio"] for one in of(found, "num_workers")}
+        loader = {} if workers == "0" else {"loader": workers}
+        entries += rows(cpu("disc-4", shuffle="epoch", **loader), factor)
+        entries += rows(cpu("disc-4", **loader), 0.5 * factor)  # in order: no workers are needed
+    records = answers(synthetic.document(entries), read)
+    loaders = {record["way"]: record["ratio"] for record in of(records, "num_workers")}
     assert loaders == pytest.approx(
         {"1 loading thread": 2 / 1.5, "4 loading threads": 2.0}, rel=0.01
     )
-    (shuffled,) = of(found, "shuffle")
+    (shuffled,) = of(records, "shuffle")
     assert shuffled["ratio"] == pytest.approx(0.5, rel=0.01) and shuffled["pairs"] == 3
 
 
@@ -102,29 +95,29 @@ def test_copies_and_precisions_are_a_gpus(read):
     entries = rows(gpu("disc-4", data="pageable"), 3) + rows(gpu("disc-4", data="pinned"), 2)
     entries += rows(gpu("disc-4", data="pinned-async"), 1)
     entries += rows(gpu("disc-4", data="pinned", precision="bf16"), 0.5)
-    found = answers(synthetic.document(entries, gpu="synthetic GPU"), read)
+    records = answers(synthetic.document(entries, gpu="synthetic GPU"), read)
     for words, ratio in (("pin_memory", 1.5), ("non_blocking", 2), ("autocast", 4)):
-        (one,) = of(found, words)
-        assert one["ratio"] == pytest.approx(ratio, rel=0.01) and one["device"] == "GPU"
+        (record,) = of(records, words)
+        assert record["ratio"] == pytest.approx(ratio, rel=0.01) and record["device"] == "GPU"
 
 
 def test_a_larger_batch_is_as_many_rows_as_are_accumulated(read):
     entries = rows(cpu("disc-4", batch="50", accumulate="2"), 3) + rows(cpu("disc-4"), 1)
     entries += rows(cpu("disc-4", batch="50"), 2)  # another training
     entries += rows(cpu("disc-4", batch="50", accumulate="4"), 2)
-    (one,) = of(answers(synthetic.document(entries), read), "accumulation")
-    assert (one["way"], one["pairs"]) == ("instead of 2 batches", 1)
-    assert one["ratio"] == pytest.approx(3, rel=0.01)
+    (record,) = of(answers(synthetic.document(entries), read), "accumulation")
+    assert (record["way"], record["pairs"]) == ("instead of 2 batches", 1)
+    assert record["ratio"] == pytest.approx(3, rel=0.01)
 
 
 def test_a_compiler_is_another_programs(read):
-    own = cpu("disc-4")
-    plain = synthetic_peers.theirs(own, compiler="none")
-    compiled = synthetic_peers.theirs(own, compiler="inductor")
-    entries = rows(own, 1) + rows(plain, 3) + rows(compiled, 2)
-    (one,) = of(answers(synthetic_peers.document(entries), read), "torch.compile")
-    assert (one["device"], one["way"]) == ("PyTorch, CPU", "torch.compile")
-    assert one["ratio"] == pytest.approx(1.5, rel=0.01)
+    ours = cpu("disc-4")
+    plain = synthetic_peers.theirs(ours, compiler="none")
+    compiled = synthetic_peers.theirs(ours, compiler="inductor")
+    entries = rows(ours, 1) + rows(plain, 3) + rows(compiled, 2)
+    (record,) = of(answers(synthetic_peers.document(entries), read), "torch.compile")
+    assert (record["device"], record["way"]) == ("PyTorch, CPU", "torch.compile")
+    assert record["ratio"] == pytest.approx(1.5, rel=0.01)
 
 
 def test_failed_rows_are_no_pairs(read):
@@ -132,8 +125,7 @@ def test_failed_rows_are_no_pairs(read):
     assert not check_advice(read(synthetic.document(entries)))
 
 
-def test_the_command_prints_one_screen(write, capsys):
-    assert main(["advice-check", str(write(synthetic.document(kept())))]) == 0
-    out = capsys.readouterr().out
+def test_the_command_prints_one_screen(write, shell, kept):
+    out = shell("advice-check", write(kept)).out
     assert "1.50" in out and "gradients overwritten" in out and "--placement=pageable,pinned" in out
     assert len(out.splitlines()) < 30 and max(map(len, out.splitlines())) <= 100

@@ -14,7 +14,7 @@ from plots.core.cost import Cost, CostError, load_cost
 from plots.core.costs import kept_cost
 from plots.core.mlp import Mlp, of_size
 from plots.features.advise import analysis as advise
-from plots.features.advise.advice import Advice, Adviser, Network, fastest
+from plots.features.advise.advice import Adviser, Network, fastest
 from plots.features.advise.table import meeting_words, sentence
 from plots.file import loading, rows
 from plots.tests import synthetic, synthetic_machine
@@ -74,17 +74,17 @@ def test_without_noise_the_formula_is_found(load, target):
         noise=0.0, modes=(("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))
     )
     series = fitted(file, target)
-    assert [item.label for item in series] == [
+    assert [way.label for way in series] == [
         "CPU, 1 thread",
         "CPU, 2 threads",
         "GPU, eager, pinned",
         "GPU, eager, resident",
         "GPU, graph, resident",
     ]
-    for item in series:
-        assert len(item.residuals) == len(MEASURED)
+    for way in series:
+        assert len(way.residuals) == len(MEASURED)
         # The GPU's one wait in an epoch is not in the model.
-        assert predicted(item, target).middle == pytest.approx(truth(item), rel=0.1)
+        assert predicted(way, target).middle == pytest.approx(truth(way), rel=0.1)
     cpu = series[0]
     weights = dict(zip(cpu.features, cpu.weights, strict=True))
     assert weights["calls"] == pytest.approx(synthetic_machine.PRODUCT, rel=1e-3)
@@ -97,12 +97,12 @@ def test_without_noise_the_formula_is_found(load, target):
 def test_the_band_covers_what_it_says(load, target):
     inside = []
     for seed in range(60):
-        (item,) = fitted(load(**CPU_ONLY, noise=0.15, seed=seed), target)
-        assert item.coverage == pytest.approx(13 / 14)
-        answer = predicted(item, target)
-        assert answer.low < answer.middle < answer.high and 0.02 < item.typical_error < 0.3
+        (way,) = fitted(load(**CPU_ONLY, noise=0.15, seed=seed), target)
+        assert way.coverage == pytest.approx(13 / 14)
+        answer = predicted(way, target)
+        assert answer.low < answer.middle < answer.high and 0.02 < way.typical_error < 0.3
         noise = np.random.default_rng([99, seed]).standard_normal()
-        inside.append(answer.low <= truth(item) * np.exp(0.15 * noise) <= answer.high)
+        inside.append(answer.low <= truth(way) * np.exp(0.15 * noise) <= answer.high)
     # 13 of 14 networks; 60 binomial trials lie within these bounds with 99.9 %.
     assert 48 <= sum(inside) <= 60
 
@@ -116,8 +116,8 @@ def changed(write):
         for entry in document["benchmarks"]:
             if entry["configuration"]["family"] == "Epoch":
                 change(entry)
-        (item,) = fitted(loading.load_file(write(document)), cost)
-        return item
+        (way,) = fitted(loading.load_file(write(document)), cost)
+        return way
 
     return series
 
@@ -128,12 +128,12 @@ def times(entry: dict, factor: float) -> None:
 
 def test_the_band_is_that_of_networks_left_out(changed, target):
     """One network that disobeys widens the band, however well the others fit."""
-    item = changed(
+    way = changed(
         lambda entry: entry["configuration"]["model"] == "disc-7" and times(entry, 2), target
     )
-    assert max(item.residuals, key=lambda model: item.residuals[model]) == "disc-7"
-    assert item.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
-    answer = predicted(item, target)
+    assert max(way.residuals, key=lambda model: way.residuals[model]) == "disc-7"
+    assert way.residuals["disc-7"] == pytest.approx(np.log(2), abs=0.05)
+    answer = predicted(way, target)
     assert answer.high > 1.8 * answer.middle
 
 
@@ -146,30 +146,30 @@ def test_no_prediction_is_below_the_ceiling(changed, target):
 
 def test_older_rows_without_products_count_as_their_networks_do(changed, target):
     with_products = changed(lambda _: None, target)
-    item = changed(lambda entry: entry.pop("products", None), target)
+    way = changed(lambda entry: entry.pop("products", None), target)
     # The synthetic fcn-r is not the network of that name.
-    assert item.residuals.keys() == with_products.residuals.keys() - {"fcn-r"}
+    assert way.residuals.keys() == with_products.residuals.keys() - {"fcn-r"}
 
 
 def test_what_was_measured_between_the_sizes_of_a_ladder_is_left_out_with_its_neighbour():
     file = loading.load_file(RESULTS / "intel-xeon-6-207-2c" / "2026-11-22-475dff6.json")
     rows_of = [row for row in file.rows if row.family == "Epoch" and row.failure is None]
-    found = dict(zip((row.model for row in rows_of), advise.clusters(rows_of), strict=True))
-    assert found["disc-7x1.9375"] == found["disc-8x1.0625"] == "disc-8"
-    assert found["disc-6x1.5"] == "disc-7" and found["heart"] == "heart"
+    clusters = dict(zip((row.model for row in rows_of), advise.clusters(rows_of), strict=True))
+    assert clusters["disc-7x1.9375"] == clusters["disc-8x1.0625"] == "disc-8"
+    assert clusters["disc-6x1.5"] == "disc-7" and clusters["heart"] == "heart"
     series, _ = advise.fit_series(file, "f32")
-    for item in series:
-        assert len(item.residuals) == 14 < len({row.model for row in rows_of})
+    for way in series:
+        assert len(way.residuals) == 14 < len({row.model for row in rows_of})
 
 
 def test_a_network_unlike_those_measured_has_a_wider_band():
     """Wide shallow ones are no longer in anything than those measured, but in what they are made
     of: statistics-wise, leverage."""
     file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-21-54adc5a.json")
-    for item in fitted(file, Mlp((2, 2)).cost()):
-        alike = predicted(item, Mlp((784, 512, 10)).cost())
+    for way in fitted(file, Mlp((2, 2)).cost()):
+        alike = predicted(way, Mlp((784, 512, 10)).cost())
         for widths in ((10, 10000, 2), (2, 4096, 2), (2000, 2)):
-            answer = predicted(item, Mlp(widths).cost())
+            answer = predicted(way, Mlp(widths).cost())
             assert answer.high / answer.middle > 1.4 * alike.high / alike.middle
 
 
@@ -177,31 +177,27 @@ def test_a_network_unlike_those_measured_has_a_wider_band():
 
 
 def test_beyond_the_measured_sizes_the_band_widens_and_then_ends(load, cost_path):
-    (item,) = fitted(load(**CPU_ONLY, noise=0.1), load_cost(cost_path()))
+    (way,) = fitted(load(**CPU_ONLY, noise=0.1), load_cost(cost_path()))
     most = max(synthetic.MODELS[model][0] for model in MEASURED)
     within, beyond = (
-        predicted(item, load_cost(cost_path(params=most * factor))) for factor in (1, 5)
+        predicted(way, load_cost(cost_path(params=most * factor))) for factor in (1, 5)
     )
     assert within.beyond == 1 and beyond.beyond == pytest.approx(5)
     widths = [np.log(answer.high / answer.middle) for answer in (within, beyond)]
-    assert widths[1] >= widths[0] and widths[1] >= item.band * (1 + np.log10(5)) - 1e-12
-    refusal = advise.predict(item, load_cost(cost_path(params=most * 11)))
+    assert widths[1] >= widths[0] and widths[1] >= way.band * (1 + np.log10(5)) - 1e-12
+    refusal = advise.predict(way, load_cost(cost_path(params=most * 11)))
     assert isinstance(refusal, str)
     assert "11 times beyond the measured range of parameters" in refusal
-    assert "batch size" in str(advise.predict(item, load_cost(cost_path(batch=20_000))))
+    assert "batch size" in str(advise.predict(way, load_cost(cost_path(batch=20_000))))
 
 
 # --- words
 
 
-def asked(file: rows.File, network: Network) -> Advice:
-    return Adviser(file).advice(network)
-
-
 def test_overlapping_bands_are_too_close_to_call(load, cost_path):
     cost = load_cost(cost_path(**synthetic_machine.counts("disc-5")))
     file = load(noise=0.4, modes=(("eager", "resident"),), seed=1)
-    assert sentence(asked(file, Network(cost)), 1).endswith(": too close to call.")
+    assert sentence(Adviser(file).advice(Network(cost)), 1).endswith(": too close to call.")
 
 
 class Scaled(Network):
@@ -214,8 +210,8 @@ class Scaled(Network):
         object.__setattr__(self, "at", (path, factor))
 
     def scaled(self, factor: float) -> Network:
-        path, own = self.at
-        return Scaled(path, own * factor)
+        path, scale = self.at
+        return Scaled(path, scale * factor)
 
 
 def scaled_work(factor: float) -> dict[str, float]:
@@ -229,7 +225,7 @@ def scaled_work(factor: float) -> dict[str, float]:
 def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
     network = Scaled(tmp_path / "scaled.json", start)
     adviser = Adviser(load(noise=0.0, threads=(1,), modes=(("eager", "resident"),)))
-    said = meeting_words(adviser, network)
+    meeting = meeting_words(adviser, network)
     cpu = synthetic.cpu_configuration("heart", 1)
     gpu = synthetic.gpu_configuration("heart", "eager", "resident")
     ahead = [
@@ -238,10 +234,10 @@ def test_meeting_is_where_the_formula_says(start, words, load, tmp_path):
         if sum(synthetic_machine.profile(scaled_work(factor), gpu).values())
         < sum(synthetic_machine.profile(scaled_work(factor), cpu).values())
     ]
-    assert f"the {words} about " in said
-    size = float(said.split(" about ")[1].split()[0].replace(",", ""))
+    assert f"the {words} about " in meeting
+    size = float(meeting.split(" about ")[1].split()[0].replace(",", ""))
     assert size == pytest.approx(ahead[0], rel=0.15)
-    assert said.endswith(f"this network has {network.cost.params:,.0f}.")
+    assert meeting.endswith(f"this network has {network.cost.params:,.0f}.")
 
 
 def test_where_one_side_stays_ahead_is_said(load):
@@ -268,13 +264,13 @@ def lines(shell):
 
 def test_epochs_multiply_and_threads_choose_among_the_cpus(load, cost_path, lines):
     asked = (load().path, "--cost", cost_path())
-    found = [lines(*asked, "--epochs", epochs).values() for epochs in (1, 20)]
-    for one, twenty in zip(*found, strict=True):
-        assert twenty["seconds"] == pytest.approx(20 * one["seconds"])
-        assert twenty["epoch_seconds"] == one["epoch_seconds"] == one["seconds"]
-    found = lines(*asked, "--threads=1")
-    assert "CPU, 1 thread" in found and "CPU, 2 threads" not in found
-    for row in found.values():
+    answers = [lines(*asked, "--epochs", epochs).values() for epochs in (1, 20)]
+    for once, twenty in zip(*answers, strict=True):
+        assert twenty["seconds"] == pytest.approx(20 * once["seconds"])
+        assert twenty["epoch_seconds"] == once["epoch_seconds"] == once["seconds"]
+    chosen = lines(*asked, "--threads=1")
+    assert "CPU, 1 thread" in chosen and "CPU, 2 threads" not in chosen
+    for row in chosen.values():
         assert row["low_seconds"] < row["seconds"] < row["high_seconds"]
         assert row["step_seconds"] == pytest.approx(row["epoch_seconds"] / 10)
 
@@ -286,7 +282,7 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
         if (configuration["family"], configuration["device"]) == ("Epoch", "cuda"):
             entry["configuration"] = {**configuration, "products": "autotuned"}
             entry["name"] = synthetic.row_name(entry["configuration"])
-    labels = [item.label for item in fitted(read(content), target)]
+    labels = [way.label for way in fitted(read(content), target)]
     assert labels[2:] == [
         "GPU, eager, resident, autotuned products",
         "GPU, graph, resident, autotuned products",
@@ -305,10 +301,10 @@ def test_a_gpu_of_autotuned_products_alone_is_predicted(read, target):
     ],
 )
 def test_what_is_asked_is_said(flags, words, load, shell):
-    said = " ".join(
+    printed = " ".join(
         shell("advise", *flags.split(), "--gpu=4090", load(**CPU_ONLY).path).out.split()
     )
-    assert all(one in said for one in words)
+    assert all(phrase in printed for phrase in words)
 
 
 @pytest.mark.parametrize("params", [100, 5_000, 50_000, 3_000_000])
@@ -317,55 +313,41 @@ def test_a_network_by_its_number_of_parameters(params):
     assert Mlp(of_size(44_710)).params == 44_710
 
 
-@pytest.fixture(scope="module")
-def measured() -> tuple[rows.File, rows.Row]:
-    """A file, and its row of alexnet-r on two threads."""
+def test_a_network_with_convolutions_is_answered_from_its_own_rows(lines):
     file = loading.load_file(RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json")
-    own = [row for row in file.rows if row.model == "alexnet-r" and row.threads == 2]
-    (row,) = own
-    return file, row
-
-
-def test_a_network_with_convolutions_is_answered_from_its_own_rows(measured, lines):
-    file, row = measured
-    found = lines(file.path, "--model=alexnet-r", "--gpu=4090")
-    own = found["CPU, 2 threads"]
-    assert own["seconds"] == pytest.approx(4 * row.median)  # of 1,024 of 4,096 rows each
-    assert (own["low_seconds"], own["high_seconds"]) == pytest.approx(
-        (4 * row.minimum, 4 * row.maximum)
-    )
-    assert own["measured"] == 1 and found["RTX 4090, graph, resident"]["measured"] == 0
-
-
-def test_of_another_batch_size_both_ends_are_in_the_band(measured):
-    file, row = measured
+    (row,) = (row for row in file.rows if row.model == "alexnet-r" and row.threads == 2)
+    printed = lines(file.path, "--model=alexnet-r", "--gpu=4090")
+    cpu = printed["CPU, 2 threads"]
+    assert cpu["seconds"] == pytest.approx(4 * row.median)  # of 1,024 of 4,096 rows each
+    assert cpu["low_seconds"] == pytest.approx(4 * row.minimum)
+    assert cpu["high_seconds"] == pytest.approx(4 * row.maximum)
+    assert cpu["measured"] == 1 and printed["RTX 4090, graph, resident"]["measured"] == 0
+    # Of another batch size both ends are in the band.
     cost = kept_cost("alexnet-r")
     fields = {**cost.fields, "batch": 256, "rows": 1024, "steps": 4}
     other = replace(cost, batch=256.0, fields=fields)
-    found = fastest(advise.from_own_rows(file.rows, other), "cpu")
-    assert found.middle == pytest.approx(row.median) and found.low == pytest.approx(row.minimum)
-    assert found.high == pytest.approx(4 * row.maximum)
+    answer = fastest(advise.from_own_rows(file.rows, other), "cpu")
+    assert answer.middle == pytest.approx(row.median) and answer.low == pytest.approx(row.minimum)
+    assert answer.high == pytest.approx(4 * row.maximum)
 
 
 def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, shell):
     cost = cost_path()
     few = load(**{**CPU_ONLY, "models": MEASURED[:4]}).path
-    words = shell("advise", few, "--cost", cost, code=2).err
-    assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in words
-    assert words.count("\n") == 1
-    said = shell("advise", load(with_peaks=False).path, "--cost", cost, code=2).err
-    assert "has no Peak rows" in said
-    said = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
-    assert "no Epoch row in the precision of the network, f32" in said
+    complaint = shell("advise", few, "--cost", cost, code=2).err
+    assert f"{few}: No prediction for CPU, 1 thread: 4 networks measured" in complaint
+    assert complaint.count("\n") == 1
+    complaint = shell("advise", write(synthetic.document([])), "--cost", cost, code=2).err
+    assert "no Epoch row in the precision of the network, f32" in complaint
 
 
 def test_rows_that_do_not_say_what_they_copy(write, cost_path, shell):
     document = synthetic_machine.machine(models=MEASURED, modes=(("eager", "pinned"),))
     for entry in document["benchmarks"]:
         entry.pop("bytes_to_device", None)
-    said = shell("advise", write(document), "--cost", cost_path()).out
+    printed = shell("advise", write(document), "--cost", cost_path()).out
     reason = "for GPU, eager, pinned: the rows do not say what they copy"
-    assert reason in " ".join(said.split())
+    assert reason in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
@@ -384,7 +366,7 @@ def test_rows_that_do_not_say_what_they_copy(write, cost_path, shell):
         *({"params": 0}, {"batch": -1}, {"rows": "x"}, {"steps": True}),
         *({"accumulate": value} for value in (1e999, 0, -1, "2", 1.5)),
     ],
-    ids=lambda one: str(one)[:20],
+    ids=lambda broken: str(broken)[:20],
 )
 def test_a_cost_that_is_none(broken, cost_path):
     path = cost_path()
@@ -405,8 +387,8 @@ def test_what_bench_refuses_is_passed_on(load, tmp_path, shell):
     asked = ("advise", load().path, "--model=foo", "--bench")
     assert shell(*asked, bench, code=2).err == "bench: --model: --model=foo is no network\n"
     assert "--bench PATH" in shell(*asked, tmp_path / "none", code=2).err
-    said = shell(*asked, script(tmp_path / "b", "echo 1"), code=2).err
-    assert "is not the output of bench --cost" in said
+    complaint = shell(*asked, script(tmp_path / "b", "echo 1"), code=2).err
+    assert "is not the output of bench --cost" in complaint
 
 
 def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_path, shell):
@@ -422,5 +404,5 @@ def test_a_batch_above_the_rows_of_a_network_raises_them(load, cost_path, tmp_pa
     )
     asked = ("--batch=640", "--bench", bench, "--format=json")
     for network in ("--network=mine.json", "--model=alexnet-r"):
-        said = json.loads(shell("advise", load().path, network, *asked).out)
-        assert "batch 640" in said[0]["title"], network
+        tables = json.loads(shell("advise", load().path, network, *asked).out)
+        assert "batch 640" in tables[0]["title"], network

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer: which crossover it is about, and that no word goes against the rows."""
+"""The answer: which crossover it is about, that no word goes against the rows, and what it is at a
+glance."""
 
 import re
 from collections.abc import Callable
@@ -8,12 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plots.core.crossover import GPU_WINS, Comparison, Question, comparisons
+from plots.core.charts.strip import draw_strips
+from plots.core.crossover import GPU_WINS, Comparison, Crossover, Question, comparisons
 from plots.core.crossover_words import claim, doubt
 from plots.core.headline import Answer, foremost, headline, way
-from plots.core.strip import SIDES, segments_of
-from plots.features.answer.glance import Glance, at_each_batch, glance, reach
-from plots.tests import synthetic
+from plots.core.page.svg import inline
+from plots.core.strip import SIDES, Segment, segments_of, strip_text
+from plots.features.answer.glance import MOST_WORDS, Glance, at_each_batch, glance, reach
+from plots.features.predict.answer import predictions
+from plots.file import loading
+from plots.file.rows import File
+from plots.tests import synthetic, synthetic_steps
 from plots.tests.synthetic_sweep import (
     ALL,
     DISC_MODELS,
@@ -29,8 +35,10 @@ from plots.tests.synthetic_sweep import (
     trained,
     ways,
 )
+from tools.sources import tracked_results
 
 AUTO = ("auto", "resident")
+RESULTS = tracked_results()
 
 
 @pytest.fixture
@@ -51,28 +59,39 @@ def test_it_takes_no_words_apart(read):
     file = read(trained(ways(100, RESIDENT), by_batch(b100="cuda")))
     named = Question(sides=("slow cores", "fast card"))
     compared = [
-        replace(one, crossover=replace(one.crossover, question=named)) for one in comparisons(file)
+        replace(pair, crossover=replace(pair.crossover, question=named))
+        for pair in comparisons(file)
     ]
-    said = glance(file, compared).sentence
-    assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in said
+    sentence = glance(file, compared).sentence
+    assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in sentence
 
 
-def test_a_gpu_that_wins_small_sizes_only(told):
-    one = told(ways(100, RESIDENT), lambda way, params: 1 / crossing(22_500.0)(way, params))
-    assert re.match(r"The GPU wins only up to 22,\d00 parameters", one.sentence)
-
-
-def test_equal_devices_are_not_called_faster(told):
-    one = told(ways(100, RESIDENT), lambda way, params: 1.0)
-    assert "There is no sure winner (equal within noise at 11 of 11 sizes)" in one.sentence
-    assert "neither surely wins" in one.lines[0] and "times as fast" not in one.lines[0]
-    assert "holds 1" in one.lines[0]
-
-
-def test_too_few_repetitions_tell_nothing(told):
-    one = told(ways(100, RESIDENT), crossing(5e4), repetitions=2)
-    assert "There is no sure winner (fewer than 5 repetitions; " in one.sentence
-    assert "too few repetitions tell who wins" in one.lines[0]
+@pytest.mark.parametrize(
+    ("seconds", "repetitions", "sentence", "words"),
+    [
+        (
+            *(lambda way, params: 1 / crossing(22_500.0)(way, params), 9),
+            *(r"The GPU wins only up to 22,\d00 parameters", ()),
+        ),
+        (
+            *(lambda way, params: 1.0, 9),
+            r".*There is no sure winner \(equal within noise at 11 of 11 sizes\)",
+            ("neither surely wins", "holds 1"),
+        ),
+        (
+            *(crossing(5e4), 2),
+            r".*There is no sure winner \(fewer than 5 repetitions; ",
+            ("too few repetitions tell who wins",),
+        ),
+    ],
+)
+def test_a_winner_of_small_sizes_or_none_is_said(told, seconds, repetitions, sentence, words):
+    answer = told(ways(100, RESIDENT), seconds, repetitions=repetitions)
+    assert re.match(sentence, answer.sentence)
+    assert all(phrase in answer.lines[0] for phrase in words)
+    assert "holds 1" not in words or "times as fast" not in answer.lines[0]
+    if repetitions == 2:
+        assert {each.side for each in answer.strips.strips[0].segments} == {"open"}
 
 
 def test_the_share_of_a_ceiling_names_its_precision(read):
@@ -85,8 +104,8 @@ def test_the_share_of_a_ceiling_names_its_precision(read):
 
 
 def test_other_training_is_named(told):
-    one = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
-    assert one.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
+    answer = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
+    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
 
 
 @pytest.mark.slow
@@ -102,8 +121,8 @@ def test_long_names_make_no_long_answer(read):
     )
     axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
     file = read(synthetic.document(entries, gpu="synthetic GPU", axes=axes))
-    one = glance(file, comparisons(file))
-    assert "(10,0" in one.lines[0] and max(map(len, (one.sentence, *one.lines))) < 900
+    answer = glance(file, comparisons(file))
+    assert "(10,0" in answer.lines[0] and max(map(len, (answer.sentence, *answer.lines))) < 900
 
 
 @pytest.mark.parametrize(
@@ -123,9 +142,9 @@ def test_without_a_curve_it_says_what_there_is(models, expected, read):
     for device, model in models.items():
         entries += synthetic.samples(made[device](model), [{"cpu": 1.0, "cuda": 2.0}[device]] * 9)
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    one = glance(file, comparisons(file))
-    assert expected in one.sentence and one.strips is None
-    assert len(models) < 2 or "disc" in str(models) or "times as fast" in one.lines[0]
+    answer = glance(file, comparisons(file))
+    assert expected in answer.sentence and answer.strips is None
+    assert len(models) < 2 or "disc" in str(models) or "times as fast" in answer.lines[0]
 
 
 # --- the property: every clause that names a winner is held against the rows
@@ -188,22 +207,22 @@ def test_no_clause_claims_a_winner_that_the_rows_deny(read):
         if not configurations:
             continue
         file = read(trained(configurations, _speed_up(truth), seed=seed))
-        found = comparisons(file)
-        for one in found:
-            clause = re.fullmatch(r"the (GPU|CPU) wins (.*)", claim(one.crossover))
+        compared = comparisons(file)
+        for pair in compared:
+            clause = re.fullmatch(r"the (GPU|CPU) wins (.*)", claim(pair.crossover))
             if clause is None:
                 continue
-            wins = np.array([truth[one.batch, way(one), size] > 1 for size in one.sizes])
-            inside = claimed(clause[2], one.sizes)
+            wins = np.array([truth[pair.batch, way(pair), size] > 1 for size in pair.sizes])
+            inside = claimed(clause[2], pair.sizes)
             if clause[1] == "CPU":
                 assert not wins[inside].any(), (seed, clause[0])
             else:
                 assert (wins == inside).all(), (seed, clause[0])
             checked += 1
-        if first := foremost(found):
-            said = claim(first.crossover).removeprefix("the ")
-            sentence = glance(file, found).sentence
-            assert said in sentence or "at some sizes of the" in sentence, (seed, sentence)
+        if first := foremost(compared):
+            first_claim = claim(first.crossover).removeprefix("the ")
+            sentence = glance(file, compared).sentence
+            assert first_claim in sentence or "at some sizes of the" in sentence, (seed, sentence)
     assert checked > 100
 
 
@@ -212,13 +231,13 @@ def test_neither_strip_nor_doubt_denies_a_sure_winner(read):
     for seed in range(12):
         configurations, truth = random_file(np.random.default_rng(seed), is_open=True)
         file = read(trained(configurations, _speed_up(truth), seed=seed))
-        for one in (each.crossover for each in comparisons(file)):
-            segments = segments_of(one)
-            for size, winner in zip(one.sizes, one.winners, strict=True):
+        for crossover in (each.crossover for each in comparisons(file)):
+            segments = segments_of(crossover)
+            for size, winner in zip(crossover.sizes, crossover.winners, strict=True):
                 shown = {each.side for each in segments if each.low <= size <= each.high}
-                assert not winner or shown & {"open", SIDES[winner]}, (seed, one)
-            if one.kind == "ambiguous" and one.low and GPU_WINS in one.winners:
-                assert re.match("GPU at .* parameters, and at every size from ", doubt(one))
+                assert not winner or shown & {"open", SIDES[winner]}, (seed, crossover)
+            if crossover.kind == "ambiguous" and crossover.low and GPU_WINS in crossover.winners:
+                assert re.match("GPU at .* parameters, and at every size from ", doubt(crossover))
                 early += 1
     assert early > 3
 
@@ -258,12 +277,12 @@ def late_unless_stepwise(way: dict[str, str], params: float) -> float:
     return crossing(500.0 if way.get("loss") == "step" else 5e4)(way, params)
 
 
-def execution(one: Comparison) -> str:
-    return one.gpu.configuration["execution"]
+def execution(pair: Comparison) -> str:
+    return pair.gpu.configuration["execution"]
 
 
-def precision(one: Comparison) -> str:
-    return one.common["precision"]
+def precision(pair: Comparison) -> str:
+    return pair.common["precision"]
 
 
 TF32 = ways(100, RESIDENT, precision="tf32")
@@ -278,32 +297,36 @@ STEPWISE = ways(100, RESIDENT, loss="step")
             ([*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)], times, fact, value)
             for times in (by_batch(b10="cpu", b100="5e4", b1000="cuda"),)
             for fact, value in (
-                (lambda one: one.batch, "100"),
-                (lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+                (lambda pair: pair.batch, "100"),
+                (lambda pair: pair.crossover.size, pytest.approx(5e4, rel=0.1)),
             )
         ),
         # Of two other batches the smaller answers.
         (
             *([*ways(1000, RESIDENT), *ways(10, RESIDENT)], by_batch(b10="cpu", b1000="cuda")),
-            *(lambda one: (one.batch, one.crossover.kind), ("10", "never")),
+            *(lambda pair: (pair.batch, pair.crossover.kind), ("10", "never")),
         ),
         # A batch with less than half as many sizes as another does not.
         *(
             (
                 [*ways(100, RESIDENT, models=ALL[-sizes:]), *ways(1000, RESIDENT)],
-                *(by_batch(b100="cuda", b1000="cpu"), lambda one: one.batch, batch),
+                *(by_batch(b100="cuda", b1000="cpu"), lambda pair: pair.batch, batch),
             )
             for sizes, batch in ((2, "1000"), (5, "1000"), (6, "100"), (11, "100"))
         ),
         # A way with few sizes does not beat a full curve, nor does auto.
         (
             *([*ways(100, EAGER), *ways(100, RESIDENT, models=LARGE)], crossing(5e4)),
-            lambda one: (execution(one), one.crossover.kind, len(one.sizes)),
+            lambda pair: (execution(pair), pair.crossover.kind, len(pair.sizes)),
             ("eager", "once", 11),
         ),
         (
             [*ways(100, EAGER, RESIDENT), *ways(100, AUTO, models=ALL[1:])],
-            *(crossing(5e4), lambda one: (execution(one) == "auto", len(one.sizes)), (False, 11)),
+            *(
+                crossing(5e4),
+                lambda pair: (execution(pair) == "auto", len(pair.sizes)),
+                (False, 11),
+            ),
         ),
         # Of ways with the same sizes the earliest wins, but for auto; small sizes are no early win.
         (ways(100, EAGER, RESIDENT), slower("eager", 4), execution, "graph"),
@@ -314,9 +337,9 @@ STEPWISE = ways(100, RESIDENT, loss="step")
         (TF32, crossing(100), precision, "tf32 (CPU: f32)"),
         (
             *([*STEPWISE, *ways(100, RESIDENT)], late_unless_stepwise),
-            *(lambda one: one.crossover.size, pytest.approx(5e4, rel=0.1)),
+            *(lambda pair: pair.crossover.size, pytest.approx(5e4, rel=0.1)),
         ),
-        (STEPWISE, late_unless_stepwise, lambda one: one.gpu.configuration["loss"], "step"),
+        (STEPWISE, late_unless_stepwise, lambda pair: pair.gpu.configuration["loss"], "step"),
     ],
 )
 def test_the_first_answer_is_about(
@@ -330,24 +353,24 @@ def test_the_first_answer_is_about(
 
 
 def test_resident_data_with_few_sizes_does_not_come_first(answered):
-    found = answered([*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)], crossing(5e4))
-    assert [answer.data for answer in found] == ["copied", "resident"]
-    found = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2))
-    assert [answer.data for answer in found] == ["resident", "copied"]
-    assert execution(found[1].comparison) == "graph"
+    answers = answered([*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)], crossing(5e4))
+    assert [answer.data for answer in answers] == ["copied", "resident"]
+    answers = answered(ways(100, EAGER, RESIDENT, AUTO, PINNED), slower("auto", 1.2))
+    assert [answer.data for answer in answers] == ["resident", "copied"]
+    assert execution(answers[1].comparison) == "graph"
 
 
 def test_the_same_way_is_shown_at_other_batches(read):
     batches = (10, 100, 1000)
     file = read(
         trained(
-            [one for batch in batches for one in ways(batch, RESIDENT)],
+            [configuration for batch in batches for configuration in ways(batch, RESIDENT)],
             by_batch(b10="cpu", b100="5e4", b1000="cuda"),
         )
     )
-    found = comparisons(file)
-    shown = at_each_batch(found, foremost(found))
-    assert [(one.batch, one.crossover.kind) for one in shown] == [
+    compared = comparisons(file)
+    shown = at_each_batch(compared, foremost(compared))
+    assert [(pair.batch, pair.crossover.kind) for pair in shown] == [
         ("100", "once"),
         ("10", "never"),
         ("1000", "always"),
@@ -368,3 +391,139 @@ def test_a_network_on_no_curve_that_disagrees_is_an_exception(answered):
 @pytest.mark.parametrize(("batch", "model"), [(100, "disc-3"), (10, "heart")])
 def test_one_size_has_no_headline(batch, model, answered):
     assert answered(ways(batch, RESIDENT, models=[model]), crossing(100)) == []
+
+
+# --- at a glance
+
+
+def seen(file: File) -> Glance:
+    compared = comparisons(file)
+    predicted = predictions([file]).of(file)
+    for lists in ([], predicted):
+        answer = glance(file, compared, lists)
+        assert 0 < len(answer.sentence.split()) <= MOST_WORDS
+        assert answer.sentence.endswith(".") and answer.sentence.count(". ") == 0
+        assert len(answer.lines) <= (4 if "cannot tell" in answer.sentence else 3)
+        if answer.strips:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("COLUMNS", "80")
+                assert max(map(len, strip_text(answer.strips).splitlines())) <= 80
+    return glance(file, compared, predicted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_every_committed_file_has_a_short_sentence(path):
+    file = loading.load_file(path)
+    answer = seen(file)
+    assert "predicted" in answer.sentence or not answer.strips or file.machine.gpu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "configurations",
+    [
+        ways(100, RESIDENT),
+        ways(100, RESIDENT, PINNED),
+        ways(100, RESIDENT, precision="tf32"),
+        [*ways(10, RESIDENT), *ways(100, RESIDENT), *ways(1000, RESIDENT)],
+        [*ways(100, PINNED), *ways(100, RESIDENT, models=LARGE)],
+        ways(10, RESIDENT, models=["heart"]),
+    ],
+)
+# Few repetitions decide less: whatever else, one of these two.
+@pytest.mark.parametrize(
+    ("at", "repetitions"), [(1.0, 9), (5e4, 9), (5e4, 2), (1e9, 9), ("equal", 2), ("small", 9)]
+)
+def test_every_synthetic_file_has_a_short_sentence(read, configurations, at, repetitions):
+    seconds = {
+        "equal": lambda way, params: 1.0,
+        "small": lambda way, params: 1 / crossing(22_500.0)(way, params),
+    }.get(at) or crossing(at)
+    seen(read(trained(configurations, seconds, repetitions=repetitions)))
+
+
+@pytest.mark.slow
+def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five_files):
+    cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
+    gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
+    failed = [synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why " * 99)]
+    for entries in (cpu, gpu, cpu + gpu, failed):
+        seen(read(synthetic.document(entries, gpu="W" * 10_000)))
+    alone = read(synthetic_steps.machine(epochs=False), "alone.json")
+    assert seen(alone).strips.measure == "batch"
+    for file in (wide, *five_files, read(synthetic.sweep()), read(synthetic_steps.machine())):
+        seen(file)
+
+
+def test_a_file_of_a_busy_machine_cannot_tell(read):
+    document = synthetic.sweep()
+    calm = glance(read(document), comparisons(read(document)))
+    for place, entry in enumerate(document["benchmarks"]):
+        entry["cpu_wait"] = 0.2 + place / 1000
+    busy = seen(read(document))
+    assert busy.sentence.startswith("This file cannot tell: other programs used the processors")
+    assert calm.sentence in busy.lines[0] and busy.lines[1:] == calm.lines
+    assert calm.to_share and not busy.to_share
+
+
+@pytest.mark.parametrize("faster", ["cpu", "cuda"])
+def test_a_network_on_no_curve_has_a_mark_in_its_own_colour(read, faster):
+    file = read(
+        trained([*ways(100, RESIDENT), *ways(10, RESIDENT, models=["heart"])], heart_on(faster))
+    )
+    (mark,) = seen(file).strips.marks
+    side = {"cpu": "cpu", "cuda": "gpu"}[faster]
+    assert (mark.name, mark.size, mark.side) == ("heart", 1522.0, side)
+
+
+# --- segments
+
+SIZES = (10.0, 100.0, 1000.0, 10_000.0)
+ONCE = Crossover("once", 300.0, 200.0, 400.0, (300.0,), sizes=SIZES, winners=(-1, -1, 1, 1))
+
+
+def undecided(kind: str, low: float | None, *winners: int) -> Crossover:
+    return Crossover(kind, None, low, None, (), sizes=SIZES, winners=winners)
+
+
+@pytest.mark.parametrize(
+    ("crossover", "expected"),
+    [
+        (undecided("always", None, 1, 1, 1, 1), [(10, 10_000, "gpu")]),
+        (undecided("never", None, -1, -1, -1, -1), [(10, 10_000, "cpu")]),
+        (undecided("ambiguous", None, 0, 0, 0, 0), [(10, 10_000, "open")]),
+        (undecided("ambiguous", 50.0, -1, 0, 0, 0), [(10, 50, "cpu"), (50, 10_000, "open")]),
+        (undecided("ambiguous", 1500.0, 1, 1, -1, 0), [(10, 100, "gpu"), (100, 10_000, "open")]),
+        (
+            undecided("ambiguous", 2000.0, -1, 1, 1, 0),
+            [(10, 100, "open"), (100, 1000, "gpu"), (1000, 10_000, "open")],
+        ),
+        (
+            undecided("several", None, 1, 1, -1, -1),
+            [(10, 100, "gpu"), (100, 1000, "open"), (1000, 10_000, "cpu")],
+        ),
+        # The interval is open.
+        (ONCE, [(10, 200, "cpu"), (200, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, low=None), [(10, 400, "open"), (400, 10_000, "gpu")]),
+        (replace(ONCE, high=None), [(10, 200, "cpu"), (200, 10_000, "open")]),
+    ],
+)
+def test_segments_by_hand(crossover, expected):
+    assert segments_of(crossover) == tuple(Segment(*each) for each in expected)
+
+
+def test_what_is_predicted_is_hatched_and_said_to_be(read):
+    file = read(synthetic.sweep(gpu=False))
+    answer = seen(file)
+    strips = answer.strips
+    assert " (predicted) · " in answer.to_share
+    assert strips.is_predicted and "predicted, not measured" in strip_text(strips)
+    chart = draw_strips(strips)
+    assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg
+    assert "predicted" in chart.alt
+    shown = inline(chart.pictures.svg, "s1-", ("strips", ""), kind="wide", styles={})
+    references = set(re.findall(r'(?:url\(#|href="#)([^")]+)', shown))
+    assert references <= set(re.findall(r' id="([^"]+)"', shown)) and "<pattern" in shown
+    measured = draw_strips(seen(read(synthetic.sweep(), "gpu.json")).strips)
+    assert b"<pattern" not in measured.pictures.svg and b"predicted" not in measured.pictures.svg

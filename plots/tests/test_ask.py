@@ -23,7 +23,9 @@ from plots.features.predict.answer import Predictions
 from plots.file import loading
 from plots.file.rows import File
 from plots.tests import synthetic_machine
-from plots.tests.browser import browse, pytestmark  # noqa: F401
+from plots.tests.conftest import browse, with_browser
+
+pytestmark = with_browser
 
 RESULTS = Path(__file__).parents[2] / "results"
 NETWORKS = (
@@ -43,7 +45,7 @@ PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
 const frame = document.createElement("iframe");
 frame.onload = () => {
   const page = frame.contentDocument, form = page.querySelector("#ask form");
-  const found = QUESTIONS.map(question => {
+  const answers = QUESTIONS.map(question => {
     for (const [name, value] of Object.entries(question)) form.elements[name].value = value;
     form.dispatchEvent(new frame.contentWindow.Event("input"));
     const rows = [...page.querySelectorAll("#ask tbody tr")];
@@ -55,7 +57,7 @@ frame.onload = () => {
         ...[1, 2, 3].map(i => Number(row.cells[i].dataset.value))]),
     };
   });
-  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+  document.body.textContent = "FOUND" + JSON.stringify(answers) + "END";
 };
 frame.srcdoc = SOURCE;
 document.body.append(frame);
@@ -82,30 +84,32 @@ def answers(page: str, questions: list[dict[str, str]], place: Path) -> list[dic
     path.write_text(text, encoding="utf-8")
     opened = browse(path, place / "profile")
     assert "CONSOLE" not in opened.stderr
-    found = re.search(r"FOUND(.*)END", opened.stdout, re.DOTALL)
-    assert found, opened.stderr
-    return json.loads(html.unescape(found[1]))
+    match = re.search(r"FOUND(.*)END", opened.stdout, re.DOTALL)
+    assert match, opened.stderr
+    return json.loads(html.unescape(match[1]))
 
 
-def check(file: File, fitted, question: dict[str, str], widths, found) -> None:
-    """What the page `found` is what advise says of a network of these `widths`."""
+def check(file: File, fitted, question: dict[str, str], widths, answer) -> None:
+    """What the page answers is what advise says of a network of these `widths`."""
     threads, epochs = question["threads"], int(question["epochs"])
     if threads:
         kept = (None, threads)
-        own = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-        file = replace(file, rows=tuple(own))
+        rows = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+        file = replace(file, rows=tuple(rows))
     sizes = int(question["batch"]), int(question["rows"])
     how = (question[what] for what in USUAL)
     mlp = Mlp(widths, *sizes, question["precision"], *how)
     cards = (load_cards()[question["card"]],)
     advice = Adviser(file, mlp.precision, cards=cards, fit=fitted).advice(Network(mlp.cost(), mlp))
     expected = advice.shortened()
-    assert [line[0] for line in found["lines"]] == [one.label for one in expected], question
-    for line, one in zip(found["lines"], expected, strict=True):
-        times = [epochs * each for each in (one.middle, one.low, one.high)]
+    assert [line[0] for line in answer["lines"]] == [prediction.label for prediction in expected], (
+        question
+    )
+    for line, prediction in zip(answer["lines"], expected, strict=True):
+        times = [epochs * each for each in (prediction.middle, prediction.low, prediction.high)]
         assert line[2:] == pytest.approx(times, rel=1e-6), (question, line[0])
     if expected:
-        assert found["sentence"] == sentence(advice, epochs), question
+        assert answer["sentence"] == sentence(advice, epochs), question
 
 
 def question(widths: Sequence[int], batch: int, rows: int, **how: str) -> dict[str, str]:
@@ -131,25 +135,27 @@ def test_the_page_answers_as_advise_does(cpu_file, fitted, tmp_path):
         for network, how in product([*NETWORKS, ((2, 20, 20, 1), 50, 120)], hows)
         if network[0][-1] > 1 or "loss" in how
     ]
-    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
-    for asked, one in zip(questions, found, strict=True):
-        assert not one["hidden"]
-        check(cpu_file, fitted, asked, widths_in(asked["network"]), one)
-    assert any("was trained with gelu," in note for note in found[7]["notes"])
+    shown = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for asked, answer in zip(questions, shown, strict=True):
+        assert not answer["hidden"]
+        check(cpu_file, fitted, asked, widths_in(asked["network"]), answer)
+    assert any("was trained with gelu," in note for note in shown[7]["notes"])
 
 
 def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_path):
     modes = (("eager", "resident"), ("graph", "resident"), ("eager", "pinned"))
     file = read(synthetic_machine.machine(noise=0.1, modes=modes))
-    own = tuple(replace(one, kind="measured") for one in fitted.observations)
-    over = replace(fitted, observations=own, scores=dict.fromkeys("abcdefghi", 0.4))
+    observations = tuple(
+        replace(observation, kind="measured") for observation in fitted.observations
+    )
+    over = replace(fitted, observations=observations, scores=dict.fromkeys("abcdefghi", 0.4))
     networks = ((784, 512, 10), of_size(44_710), of_size(50_000))
     sizes = ((784, 512, 10), (44_710,), (50_000,))
     questions = [question(size, 100, 1000, card="l4") for size in sizes]
-    found = answers(page_of(file, over), questions, tmp_path)
-    for asked, widths, one in zip(questions, networks, found, strict=True):
-        check(file, over, asked, widths, one)
-    assert any(line[0].startswith("GPU, ") for line in found[0]["lines"])
+    shown = answers(page_of(file, over), questions, tmp_path)
+    for asked, widths, answer in zip(questions, networks, shown, strict=True):
+        check(file, over, asked, widths, answer)
+    assert any(line[0].startswith("GPU, ") for line in shown[0]["lines"])
 
 
 def test_what_cannot_be_answered_is_a_sentence(cpu_file, fitted, tmp_path):
@@ -159,10 +165,10 @@ def test_what_cannot_be_answered_is_a_sentence(cpu_file, fitted, tmp_path):
         "whole numbers from 1 on": {"batch": "0"},
         "An epoch has 1,000 rows": {"batch": "1001"},
     }
-    questions = [question((784, 512, 10), 100, 1000) | one for one in wrong.values()]
-    found = answers(page_of(cpu_file, fitted), questions, tmp_path)
-    for words, one in zip(wrong, found, strict=True):
-        assert words in one["sentence"] and not one["lines"]
+    questions = [question((784, 512, 10), 100, 1000) | change for change in wrong.values()]
+    shown = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for words, answer in zip(wrong, shown, strict=True):
+        assert words in answer["sentence"] and not answer["lines"]
 
 
 def test_without_script_the_form_is_hidden(cpu_file, fitted):

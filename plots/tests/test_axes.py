@@ -59,25 +59,25 @@ CHOICES = {
 
 @pytest.mark.parametrize("axis", CHOICES)
 def test_an_axis_shows_wherever_rows_do(read, axis):
-    changes, said, step = CHOICES[axis]
+    changes, suffixes, step = CHOICES[axis]
     file = read(document(*changes, axes=(RANKS,) if axis == "nodes" else ()))
-    labels = [f"GPU, graph, pinned{words}" for words in said]
+    labels = [f"GPU, graph, pinned{suffix}" for suffix in suffixes]
     assert list(series_labels(epoch_rows(file)).values()) == ["CPU, 1 thread", *labels]
-    found = comparisons(file)
-    best = [one for one in found if one.cpu.candidates]
-    assert [one.gpu.label for one in best] == labels
-    plain, faster = (one.crossover.size for one in best)
+    compared = comparisons(file)
+    best = [pair for pair in compared if pair.cpu.candidates]
+    assert [pair.gpu.label for pair in best] == labels
+    plain, faster = (pair.crossover.size for pair in best)
     assert plain == pytest.approx(1e4, rel=0.05)
     assert faster == pytest.approx(5e3 if axis == "products" else 2.5e3, rel=0.05)
-    for table in (crossover_table([(file, found)]), speed_up_table([(file, speed_ups(file))])):
+    for table in (crossover_table([(file, compared)]), speed_up_table([(file, speed_ups(file))])):
         executions = {line["execution"] for line in table.records()}
-        assert executions == {"graph", f"graph{said[1]}"}
-    (change,) = counterfactuals(file, found)
+        assert executions == {"graph", f"graph{suffixes[1]}"}
+    (change,) = counterfactuals(file, compared)
     assert change.change == step
     assert change.sentence.startswith(f"{step}, the crossover falls from ")
-    assert said[1].strip(", ") in render(why_tables(file, found), "text")
+    assert suffixes[1].strip(", ") in render(why_tables(file, compared), "text")
     names, _ = short_names(file.rows)
-    assert any(said[1].strip(", ") in name for name in names.values())
+    assert any(suffixes[1].strip(", ") in name for name in names.values())
 
 
 @pytest.mark.slow
@@ -95,11 +95,11 @@ def test_charts_have_a_line_for_each_choice(read):
 def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     path = write(document({"products": "autotuned"}))
     file = loading.load_file(path)
-    found = comparisons(file)
-    assert [one.crossover.size for one in found] == pytest.approx([5e3] * 2, rel=0.05)
+    compared = comparisons(file)
+    assert [pair.crossover.size for pair in compared] == pytest.approx([5e3] * 2, rel=0.05)
     assert len(speed_ups(file)) == len(DISC_MODELS)
-    said = glance(file, found)
-    assert "The GPU wins from 5,0" in said.sentence and "autotuned products" in said.lines[0]
+    answer = glance(file, compared)
+    assert "The GPU wins from 5,0" in answer.sentence and "autotuned products" in answer.lines[0]
     for arguments in (
         ["crossover", path],
         ["why", path],
@@ -112,35 +112,33 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     assert "graph, pinned, autotuned products" in page
 
 
-@pytest.mark.parametrize(
-    ("role", "pairs"),
-    [("how", 2), ("alike", 2), ("what", 0)],
-)
-def test_the_role_of_an_axis_decides_what_is_compared(read, role, pairs):
-    content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))
-    file = read(content)
-    assert len([one for one in comparisons(file) if one.cpu.candidates]) == pairs
-
-
-def test_what_should_be_alike_is_compared_with_its_like(read):
+def test_the_role_of_an_axis_decides_what_is_compared(read):
+    for role, pairs in (("how", 2), ("alike", 2), ("what", 0)):
+        content = document({"nodes": "2"}, {"nodes": "4"}, axes=({**RANKS, "role": role},))
+        of_best = [pair for pair in comparisons(read(content)) if pair.cpu.candidates]
+        assert len(of_best) == pairs, role
+    # What should be alike is compared with its like.
     content = document({"nodes": "4"}, axes=({**RANKS, "role": "alike"},))
-    own = [{**synthetic.cpu_configuration(model, 2), "nodes": "4"} for model in DISC_MODELS]
-    content["benchmarks"] += epochs(own, seconds)
-    file = read(content)
-    cpus = [one for one in comparisons(file) if not one.cpu.candidates]
-    assert [(one.cpu.label, one.common["nodes"]) for one in cpus] == [("CPU, 2 threads", "4")]
+    configurations = [
+        {**synthetic.cpu_configuration(model, 2), "nodes": "4"} for model in DISC_MODELS
+    ]
+    content["benchmarks"] += epochs(configurations, seconds)
+    cpus = [pair for pair in comparisons(read(content)) if not pair.cpu.candidates]
+    assert [(pair.cpu.label, pair.common["nodes"]) for pair in cpus] == [("CPU, 2 threads", "4")]
 
 
 def test_cpu_ways_that_differ_in_a_new_axis_are_not_mixed(read):
-    own = [
+    configurations = [
         {**synthetic.cpu_configuration(model, 2), "nodes": nodes}
         for model in DISC_MODELS
         for nodes in ("1", "4")
     ]
     content = document({}, axes=(RANKS,))
-    content["benchmarks"] = content["benchmarks"][len(DISC_MODELS) * 9 :] + epochs(own, seconds)
+    content["benchmarks"] = content["benchmarks"][len(DISC_MODELS) * 9 :] + epochs(
+        configurations, seconds
+    )
     file = read(content)
-    labels = [one.cpu.label for one in comparisons(file)]
+    labels = [pair.cpu.label for pair in comparisons(file)]
     assert labels == [
         "CPU, 2 threads",
         "CPU, 2 threads, nodes 4",

@@ -28,9 +28,9 @@ def two_builds(write):
         random = np.random.default_rng(1)
         entries = []
         for model, factor in zip(MODELS, factors, strict=True):
-            own = synthetic.cpu_configuration(model, 1)
-            other = {**own, "program": f"bench-{name}"}
-            for configuration, by in ((own, 1.0), (other, factor)):
+            this = synthetic.cpu_configuration(model, 1)
+            other = {**this, "program": f"bench-{name}"}
+            for configuration, by in ((this, 1.0), (other, factor)):
                 times = 1e-3 * by * np.exp(noise * random.standard_normal(9))
                 entries += synthetic.samples(configuration, times.tolist())
         return write(synthetic.document(entries))
@@ -56,9 +56,9 @@ def test_other_builds_are_files_of_their_own(two_builds):
 )
 def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell, worse, flags):
     path = two_builds("abc1234", factors=[*(1.0,) * 10, 0.5])
-    said = shell("compare", path, "--fail-on-slower=20%", *flags, code=1)
-    assert "abc1234 in" in said.out
-    assert f"1 row is {worse} by more than 20 %" in said.err
+    printed = shell("compare", path, "--fail-on-slower=20%", *flags, code=1)
+    assert "abc1234 in" in printed.out
+    assert f"1 row is {worse} by more than 20 %" in printed.err
 
 
 def with_pairs(path, sizes):
@@ -79,12 +79,12 @@ def test_pairs_say_which_networks_are_slower(two_builds, shell):
         {**size, "model": "disc-8", "params": 44710, "won_by_first": 12, "winner": None},
     ]
     path = with_pairs(two_builds("abc1234", factors=[0.95] * len(MODELS), noise=0.05), sizes)
-    said = shell("compare", path, "--fail-on-slower=3%", code=1)
-    title, table, *_ = said.out.split("\n\n")
+    printed = shell("compare", path, "--fail-on-slower=3%", code=1)
+    title, table, *_ = printed.out.split("\n\n")
     assert title.startswith("Networks measured in pairs")
     assert re.search(r"disc-8 +44,710 +open +12 +14", table)
     assert re.search(r"disc-7 +25,504 +\*slower +1 +20 +1\.[01]", table)
-    assert "1 row is slower by more than 3 %, most of all Epoch/model:disc-7/" in said.err
+    assert "1 row is slower by more than 3 %, most of all Epoch/model:disc-7/" in printed.err
 
 
 def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
@@ -92,8 +92,8 @@ def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
     slow = two_builds("abc1234", factors=[0.8, *(1.0,) * 10], noise=0.003)
     path = with_pairs(slow, [size])
     for fraction in ("3%", "5%"):
-        said = shell("compare", path, f"--fail-on-slower={fraction}", code=1)
-        assert "1 row is slower by" in said.err
+        printed = shell("compare", path, f"--fail-on-slower={fraction}", code=1)
+        assert "1 row is slower by" in printed.err
 
 
 def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell):
@@ -104,15 +104,12 @@ def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell
     assert asked["crossover: curves with a winner at any size"]
     assert len(asked["peers: ratios whose 95 % interval excludes 1"]) == len(MODELS)
     assert "nominal" in shell("check-statistics", path).out
+    # Sizes that two programs were measured at in pairs are counted; those of threads are not.
+    refinements = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
+    counted = questions(replace(file, refinements=refinements), other_builds(file)[SAME])
+    assert [differ for question, differ, _ in counted if "refine" in question] == [[True]]
 
 
 def test_a_difference_that_is_there_is_counted(two_builds):
     file = loading.load_file(two_builds(factors=(1.5,) * len(MODELS)))
     assert all(all(differ) for _, differ, _ in questions(file, other_builds(file)[SAME]))
-
-
-def test_sizes_that_two_programs_were_measured_at_in_pairs_are_counted(two_builds):
-    file = loading.load_file(two_builds())
-    found = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
-    asked = questions(replace(file, refinements=found), other_builds(file)[SAME])
-    assert [differ for question, differ, _ in asked if "refine" in question] == [[True]]

@@ -53,10 +53,10 @@ TUNED = {"execution": "graph", "products": "autotuned"}
     ],
 )
 def test_a_label_says_what_auto_chose(read, threads, chosen, words):
-    own = synthetic.samples(ON_A_GPU, [1e-3] * 9, chosen=chosen)
+    repetitions = synthetic.samples(ON_A_GPU, [1e-3] * 9, chosen=chosen)
     if threads:
-        own = entries("disc-4", "auto", threads, 1e-3, chosen)
-    (row,) = read(synthetic.document(own, gpu="synthetic GPU")).rows
+        repetitions = entries("disc-4", "auto", threads, 1e-3, chosen)
+    (row,) = read(synthetic.document(repetitions, gpu="synthetic GPU")).rows
     device = ("GPU, resident", "CPU, 1 thread", "CPU, 2 threads")[threads]
     assert chosen_words(row) == words
     assert str(device_label(row)) == device_name(row) == f"{device} ({words})"
@@ -72,8 +72,8 @@ def test_other_rows_chose_nothing(read):
 
 def crossing(file: File) -> float | None:
     """Of the best of the CPU with the one GPU curve."""
-    (found,) = (pair for pair in comparisons(file) if pair.cpu.configuration["cpu_threads"] == BEST)
-    return found.crossover.size
+    (pair,) = (pair for pair in comparisons(file) if pair.cpu.configuration["cpu_threads"] == BEST)
+    return pair.crossover.size
 
 
 def with_gpu(cpu: list[dict[str, Any]]) -> dict[str, Any]:
@@ -99,15 +99,15 @@ def test_the_cpus_side_is_its_best_row_whatever_the_execution(read):
 
 def test_more_threads_are_compared_in_auto_where_there_is_auto(read):
     def of(*names: str) -> list[str]:
-        own = [
+        repetitions = [
             entry
             for model, seconds in (("disc-4", 1e-3), ("disc-10", 1e-2))
             for name in names
             for threads in (1, 2)
             for entry in entries(model, name, threads, seconds / threads)
         ]
-        found = more_threads(read(synthetic.document(own)))
-        return [one.gpu.configuration["execution"] for one in found]
+        compared = more_threads(read(synthetic.document(repetitions)))
+        return [pair.gpu.configuration["execution"] for pair in compared]
 
     assert of("eager", "fused", "auto") == ["auto"]
     assert of("eager", "fused") == ["eager", "fused"]

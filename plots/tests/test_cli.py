@@ -5,7 +5,9 @@ command that measures a file again."""
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,7 @@ def test_the_committed_results_are_valid(capsys):
     assert main(["validate", *map(str, tracked_results())]) == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_writes_and_says_what(write, tmp_path, capsys):
     write(synthetic.sweep(), "in/file.json")
     output = tmp_path / "out" / "report"
@@ -70,22 +73,17 @@ def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_report_into_a_file_is_refused(small, write, tmp_path, capsys):
-    (tmp_path / "taken").write_text("keep me")
-    assert main(["report", str(write(small)), "-o", str(tmp_path / "taken")]) == 2
-    assert (tmp_path / "taken").read_text() == "keep me"
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_report_all_shows_every_file(small, write, tmp_path):
+def test_report_all_shows_every_file_and_into_a_file_it_is_refused(small, write, tmp_path, shell):
     write(small, "in/1.json")
-    write(small, "in/2.json")
+    folder = write(small, "in/2.json").parent
     for options, pictures in ([], 1), (["--all"], 2), (["--all", "--detail=1"], 1):
         output = tmp_path / "".join(["out", *options])
-        assert main(["report", str(tmp_path / "in"), "-o", str(output), *options]) == 0
+        shell("report", folder, "-o", output, *options)
         assert len(list(output.glob("*.svg"))) == pictures
+    (tmp_path / "taken").write_text("keep me")
+    assert shell("report", folder, "-o", tmp_path / "taken", code=2).err.count("\n") == 1
+    assert (tmp_path / "taken").read_text() == "keep me"
 
 
 @pytest.mark.parametrize(
@@ -100,14 +98,17 @@ def test_wrong_usage_is_one_sentence(arguments, capsys):
     assert printed.out == "" and printed.err.count("\n") == 1 and "--help" in printed.err
 
 
+def python(*arguments: str, env: dict[str, str] | None = None) -> Any:
+    words = [sys.executable, *arguments]
+    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
 def test_a_missing_package_is_one_sentence():
     code = (
         "import runpy, sys; sys.modules['fastjsonschema'] = None; sys.argv = ['plots', 'shi'];"
         "runpy.run_module('plots', run_name='__main__')"
     )
-    finished = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    finished = python("-c", code)
     assert finished.returncode == 2 and finished.stderr.count("\n") == 1
     assert "no package fastjsonschema" in finished.stderr and "pip install ." in finished.stderr
 
@@ -117,20 +118,13 @@ def test_times_needs_no_package_of_the_page(small, write):
         "import sys; sys.modules |= dict.fromkeys(('matplotlib', 'markupsafe', 'jinja2', 'scipy'));"
         "from plots.cli import main; sys.exit(main(['times', sys.argv[1]]))"
     )
-    words = [sys.executable, "-c", code, str(write(small))]
-    finished = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    finished = python("-c", code, str(write(small)))
     assert finished.returncode == 0 and "20.0 ms" in finished.stdout, finished.stderr
 
 
 def test_the_module_runs_on_a_plain_terminal(small, write):
-    finished = subprocess.run(
-        [sys.executable, "-m", "plots", "validate", str(write(small))],
-        cwd=ROOT,
-        env={"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ascii_alone = {"PYTHONIOENCODING": "ascii"}
+    finished = python("-m", "plots", "validate", str(write(small)), env=ascii_alone)
     assert finished.returncode == 0 and "valid, 1 row" in finished.stdout
 
 
@@ -159,28 +153,18 @@ def test_an_example_follows_how_the_program_was_started(command, capsys, monkeyp
 # --- the command that measures a file again: it survives a shell
 
 
-def run_of(*words: str, **environment: str) -> Run:
-    return Run(
-        command=("bench", *words),
+def test_a_shell_gives_back_the_words_without_the_results_place_and_filter():
+    words = "--mlp=784,512,10 --out=a.json --benchmark_out=b --benchmark_filter=x --resume"
+    run = Run(
+        command=("bench", *words.split()),
         sweep="default",
         repetitions=9,
         min_time_seconds=0.1,
-        environment=environment,
+        environment={},
         data="",
         flush_to_zero=None,
     )
-
-
-def test_the_results_place_and_filter_are_left_out():
-    words = ["--mlp=784,512,10", "--out=a.json", "--benchmark_out=b", "--benchmark_filter=x"]
-    words.append("--resume")
-    assert command(run_of(*words)) == "./build/bench --mlp=784,512,10"
-
-
-def test_a_shell_gives_back_the_words():
-    run = run_of("--data=it's $HOME `x`.csv", OMP_NUM_THREADS="2 ; rm x")
-    assert shlex.split(command(run)) == [
-        "OMP_NUM_THREADS=2 ; rm x",
-        "./build/bench",
-        "--data=it's $HOME `x`.csv",
-    ]
+    assert command(run) == "./build/bench --mlp=784,512,10"
+    data = "--data=it's $HOME `x`.csv"
+    run = replace(run, command=("bench", data), environment={"OMP_NUM_THREADS": "2 ; rm x"})
+    assert shlex.split(command(run)) == ["OMP_NUM_THREADS=2 ; rm x", "./build/bench", data]

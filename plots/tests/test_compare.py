@@ -39,10 +39,10 @@ def document(*, disturbed: str = "", **seconds: list[float] | str) -> dict[str, 
         if isinstance(value, str):
             entries.append(synthetic.failure(configuration, "why", value))
         else:
-            own = synthetic.samples(configuration, value)
-            for place, entry in enumerate(own if name in disturbed.split() else ()):
+            samples = synthetic.samples(configuration, value)
+            for place, entry in enumerate(samples if name in disturbed.split() else ()):
                 entry["cpu_wait"] = 0.3 + 0.01 * place
-            entries += own
+            entries += samples
     return synthetic.document(entries)
 
 
@@ -114,9 +114,9 @@ def test_rows_of_other_work_are_not_compared(compared, field, values, reason):
     for content, value in zip(files, values, strict=True):
         for entry in content["benchmarks"] if value else ():
             entry[field] = value
-    found = compared(*files)
-    assert [one.reason for one in found.unmatched] == ([reason] if reason else [])
-    assert found.misnamed == len(found.unmatched) == 1 - len(found.pairs)
+    comparison = compared(*files)
+    assert [unmatched.reason for unmatched in comparison.unmatched] == ([reason] if reason else [])
+    assert comparison.misnamed == len(comparison.unmatched) == 1 - len(comparison.pairs)
 
 
 def test_the_minimum_effect_is_a_choice(compared):
@@ -135,9 +135,9 @@ def test_many_rows_of_one_noise_are_seldom_called_different(compared):
             **{f"t{k}": list(0.1 * (1 + generator.gamma(2, 0.05, 9))) for k in range(1, 201)}
         )
 
-    result = compared(noise(), noise(), minimum_effect=0.0)
-    assert result.count("better") + result.count("worse") <= 2
-    covered = sum(pair.low <= 1 <= pair.high for pair in result.pairs)
+    comparison = compared(noise(), noise(), minimum_effect=0.0)
+    assert comparison.count("better") + comparison.count("worse") <= 2
+    covered = sum(pair.low <= 1 <= pair.high for pair in comparison.pairs)
     assert 0.90 <= covered / 200 <= 0.99
 
 
@@ -145,9 +145,9 @@ def test_many_rows_of_one_noise_are_seldom_called_different(compared):
 def test_true_differences_among_many_rows_are_found(compared):
     first = document(**{f"t{k}": times() for k in range(1, 101)})
     second = document(**{f"t{k}": times(1.1 if k <= 10 else 1.0) for k in range(1, 101)})
-    result = compared(first, second)
-    assert (result.count("worse"), result.count("same")) == (10, 90)
-    families, rows = compare_tables(result)
+    comparison = compared(first, second)
+    assert (comparison.count("worse"), comparison.count("same")) == (10, 90)
+    families, rows = compare_tables(comparison)
     assert len(rows.lines) == 10 and "90 rows the same, ambiguous or disturbed" in rows.notes[-1]
     assert families.records()[0]["slower"] == 10
 
@@ -155,9 +155,10 @@ def test_true_differences_among_many_rows_are_found(compared):
 def test_no_row_is_dropped(compared):
     first = document(t1=times(), t2=times(), t3="failed", t4="skipped", t5=times(), t7="failed")
     second = document(t1=times(), t3=times(), t4="skipped", t5="failed", t6=times(), t8="skipped")
-    result = compared(first, second)
-    assert [pair.baseline.configuration["cpu_threads"] for pair in result.pairs] == ["1"]
-    reasons = {one.row.configuration["cpu_threads"]: one.reason for one in result.unmatched}
+    comparison = compared(first, second)
+    assert [pair.baseline.configuration["cpu_threads"] for pair in comparison.pairs] == ["1"]
+    unmatched = {row.row.configuration["cpu_threads"]: row for row in comparison.unmatched}
+    reasons = {threads: row.reason for threads, row in unmatched.items()}
     assert reasons == {
         "2": "only in the baseline",
         "3": "baseline failed: why",
@@ -167,11 +168,11 @@ def test_no_row_is_dropped(compared):
         "7": "only in the baseline, failed: why",
         "8": "only in the other file, skipped: why",
     }
-    assert [one.row.configuration["cpu_threads"] for one in result.unmatched if one.lost] == ["5"]
-    text = render(compare_tables(result, everything=True), "text")
+    assert [threads for threads, row in unmatched.items() if row.lost] == ["5"]
+    text = render(compare_tables(comparison, everything=True), "text")
     for count in range(1, 9):
         assert f"{count} thread" in text
-    counted = compare_tables(result)[-1].records()
+    counted = compare_tables(comparison)[-1].records()
     assert sum(line["rows"] for line in counted) == 7
     assert {line["reason"] for line in counted} == set(reasons.values())
 
@@ -216,7 +217,7 @@ def configuration(key: str, value: Any, machine: str = ""):
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "is_refused"),
+    ("change", "words", "is_refused"),
     [
         (software("build_type", "Debug"), "build type: Release and Debug", True),
         (configuration("data", "mine.csv"), "data: generated and mine.csv", True),
@@ -238,15 +239,15 @@ def configuration(key: str, value: Any, machine: str = ""):
     ],
 )
 def test_what_makes_ratios_meaningless_is_refused_and_other_differences_noted(
-    command, change, said, is_refused
+    command, change, words, is_refused
 ):
     first, second = document(t1=times()), document(t1=times())
     change(second)
     if is_refused:
         code, out, err = command(first, second)
-        assert (code, out) == (2, "") and said in err and err.count("\n") == 1
+        assert (code, out) == (2, "") and words in err and err.count("\n") == 1
     code, out, err = command(first, second, *(["--anyway"] if is_refused else []))
-    assert (code, err) == (0, "") and said[1:] in out
+    assert (code, err) == (0, "") and words[1:] in out
 
 
 SPREAD = [0.1 * (1 + 0.02 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]
@@ -257,7 +258,7 @@ FEW = {"t1": times()[:3], "t2": times()[:4]}
 
 
 @pytest.mark.parametrize(
-    ("files", "options", "code", "said"),
+    ("files", "options", "code", "words"),
     [
         ((TWO, TWO | {"t2": times(1.1)}), "", 0, "2 rows compared"),  # nobody asked
         ((TWO, TWO | {"t2": times(1.1)}), "5%", 1, "1 row is slower by more than 5 %"),
@@ -279,10 +280,10 @@ FEW = {"t1": times()[:3], "t2": times()[:4]}
         ((FIVE, {"disturbed": "t1 t2", **SLOWER}), "5%", 2, "processors during 2 of 5 rows"),
     ],
 )
-def test_fail_on_slower(command, files, options, code, said):
+def test_fail_on_slower(command, files, options, code, words):
     asked = f"--fail-on-slower={options}".split() if options else []
-    found, out, err = command(*(document(**file) for file in files), *asked)
-    assert found == code and said in " ".join(f"{out} {err}".split())
+    exit_code, out, err = command(*(document(**file) for file in files), *asked)
+    assert exit_code == code and words in " ".join(f"{out} {err}".split())
     assert bool(err) == bool(code)
 
 
@@ -309,8 +310,8 @@ def test_what_lies_between_runs_is_that_of_each_rows_instances(compared):
     rows = document(t1=times(), t2=times()[:8])
     for entry, instance in zip(rows["benchmarks"], instances, strict=True):
         entry["instance"] = instance
-    one, four = compared(rows, rows).pairs
-    assert one.between == pytest.approx(2 * four.between) and four.between > 0
+    of_one, of_four = compared(rows, rows).pairs
+    assert of_one.between == pytest.approx(2 * of_four.between) and of_four.between > 0
 
 
 @pytest.mark.parametrize("text", ["5", "-5%", "five%", "nan%", "1e3%", "5%\n", "%"])
@@ -381,12 +382,12 @@ def test_hostile_names_stay_text(compared):
         entry["warnings"] = [evil]
     axis = {"key": "evil", "role": "how", "description": evil}
     content["context"]["crossover"]["axes"] = [axis]
-    result = compared(content, content)
+    comparison = compared(content, content)
     for name in FORMATS:
-        text = render(compare_tables(result, everything=True), name)
+        text = render(compare_tables(comparison, everything=True), name)
         assert "<script>" not in text or name in ("text", "csv", "json")
-    assert len(render(compare_tables(result), "text")) < 20_000
-    assert len(draw_comparison(result).pictures.png) > 1000
+    assert len(render(compare_tables(comparison), "text")) < 20_000
+    assert len(draw_comparison(comparison).pictures.png) > 1000
 
 
 def test_short_names_are_unique_and_say_the_rest_once(read):
@@ -440,11 +441,11 @@ def test_gpu_rows_that_train_differently_are_left_out(write):
             if entry.get("configuration", {}).get("model") == "disc-3":
                 entry["workload"] = digit * 16
         paths.append(write(content, f"{name}.json"))
-    found = comparisons(mixed := mix(*map(loading.load_file, paths)))
-    assert found
-    for one in found:
-        assert synthetic.MODELS["disc-2"][0] in one.gpu.sizes
-        assert synthetic.MODELS["disc-3"][0] not in (*one.gpu.sizes, *one.cpu.sizes)
+    pairs = comparisons(mixed := mix(*map(loading.load_file, paths)))
+    assert pairs
+    for pair in pairs:
+        assert synthetic.MODELS["disc-2"][0] in pair.gpu.sizes
+        assert synthetic.MODELS["disc-3"][0] not in (*pair.gpu.sizes, *pair.cpu.sizes)
     assert other_work(mixed).startswith("2 rows of the CPU and 1 row of the GPU are not compared")
 
 
@@ -460,27 +461,24 @@ def test_a_slower_processor_moves_the_crossover(read):
     slow = read(content, "slow.json")
 
     def sizes(file: rows.File) -> list[float]:
-        return [found.crossover.size for found in comparisons(file)]
+        return [pair.crossover.size for pair in comparisons(file)]
 
-    own, mixed = sizes(new), sizes(mix(slow, new))
-    assert len(own) == len(mixed) > 0
-    assert all(size < before for size, before in zip(mixed, own, strict=True))
-    assert sizes(mix(new, new)) == own
-
-
-def test_nothing_in_common_is_refused(files, write, shell):
-    content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
-    lonely = write(content, "heart.json")
-    printed = shell("compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway", code=2)
-    assert printed.out == "" and "name files of one sweep" in printed.err
+    unmixed, mixed = sizes(new), sizes(mix(slow, new))
+    assert len(unmixed) == len(mixed) > 0
+    assert all(size < before for size, before in zip(mixed, unmixed, strict=True))
+    assert sizes(mix(new, new)) == unmixed
 
 
 def test_files_that_cannot_be_compared_are_not_mixed(write, files, shell):
+    content = synthetic.document(synthetic.samples(synthetic.cpu_configuration("heart", 1)))
+    lonely = write(content, "heart.json")
+    printed = shell("compare", f"--cpu-of={lonely}", f"--gpu-of={files[1]}", "--anyway", code=2)
+    assert printed.out == "" and "name files of one sweep" in printed.err  # nothing in common
     content = of_machine("new", "shiny")
     content["context"]["crossover"]["software"]["build_type"] = "Debug"
     debug = write(content, "debug.json")
     arguments = ["compare", f"--cpu-of={files[0]}", f"--gpu-of={debug}"]
     assert "Release and Debug" in shell(*arguments, code=2).err
-    said = " ".join(shell(*arguments, "--anyway").out.split())
-    assert "Release and Debug" in said and CAVEAT in said
-    assert "old's CPU with new's GPU" in said and "SPEEDUP = CPU time / GPU time" in said
+    printed = " ".join(shell(*arguments, "--anyway").out.split())
+    assert "Release and Debug" in printed and CAVEAT in printed
+    assert "old's CPU with new's GPU" in printed and "SPEEDUP = CPU time / GPU time" in printed

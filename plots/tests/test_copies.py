@@ -24,10 +24,10 @@ MODELS = ("disc-4", "disc-5")
 
 
 def ways(model: str, copies: int, *, gpu: bool = True) -> list[dict[str, str]]:
-    own = {} if copies == 1 else {"copies": str(copies)}
+    change = {} if copies == 1 else {"copies": str(copies)}
     cpu = [synthetic.cpu_configuration(model, threads) for threads in (1, 2)]
     gpus = [synthetic.gpu_configuration(model, "graph", "resident")] if gpu else []
-    return [{**one, **own} for one in (*cpu, *gpus)]
+    return [{**way, **change} for way in (*cpu, *gpus)]
 
 
 def seconds(way: dict[str, str], _params: float) -> float:
@@ -40,25 +40,37 @@ def seconds(way: dict[str, str], _params: float) -> float:
 
 def document(*, gpu: bool = True) -> dict[str, Any]:
     configurations = [
-        one for model in MODELS for copies in COPIES for one in ways(model, copies, gpu=gpu)
+        way for model in MODELS for copies in COPIES for way in ways(model, copies, gpu=gpu)
     ]
     return synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU" if gpu else None)
 
 
 def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
     file = read(document())
-    found = over_copies(file)
-    assert [one.model for one in found] == list(MODELS)
-    for one in found:
-        assert one.measure == "copies"
-        assert one.crossover.size == pytest.approx(AT, rel=0.1)
-        assert one.crossover.low < AT < one.crossover.high
-    first, _ = copies_sentences(file, found)
+    compared = over_copies(file)
+    assert [pair.model for pair in compared] == list(MODELS)
+    for pair in compared:
+        assert pair.measure == "copies"
+        assert pair.crossover.size == pytest.approx(AT, rel=0.1)
+        assert pair.crossover.low < AT < pair.crossover.high
+    first, _ = copies_sentences(file, compared)
     assert first.startswith("disc-4, batch 100: with copies of it trained at once, the GPU wins ")
     assert re.fullmatch(r".*from [\d.]+ copies \([\d.]+ to [\d.]+\)\.", first)
+    records = copies_table(file, copies_of(file)).records()
+    assert [record["copies"] for record in records] == [*COPIES, *COPIES]
+    for record in records:
+        ratio = record["cpu_seconds"] / record["gpu_seconds"]
+        assert record["speedup"] == pytest.approx(ratio, rel=1e-9)
+        assert record["gpu_seconds_a_copy"] == record["gpu_seconds"] / record["copies"]
+    assert records[1]["cpu_how"] == "2 threads"
+    (block,) = section.build([file], Context()).blocks
+    assert len(block.points) == len(block.pictures) == len(MODELS)
     assert {row.copies for row in file.rows} == {1}  # copies are no rows of one network
     assert {row.copies for row in file.copies} == {4, 16, 64}
-    assert {one.measure for one in comparisons(file)} == {"parameters"}
+    spreads = [{row.instances.spread for row in rows} for rows in (file.copies, file.rows)]
+    assert spreads[0] == spreads[1]
+    assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}
+    assert {pair.measure for pair in comparisons(file)} == {"parameters"}
 
 
 def test_without_a_gpu_it_says_what_a_copy_takes(read):
@@ -73,21 +85,7 @@ def test_without_a_gpu_it_says_what_a_copy_takes(read):
     assert second.startswith("disc-5")
 
 
-def test_each_number_of_copies_has_a_line(read):
-    file = read(document())
-    table = copies_table(file, copies_of(file))
-    records = table.records()
-    assert [record["copies"] for record in records] == [*COPIES, *COPIES]
-    for record in records:
-        ratio = record["cpu_seconds"] / record["gpu_seconds"]
-        assert record["speedup"] == pytest.approx(ratio, rel=1e-9)
-        assert record["gpu_seconds_a_copy"] == record["gpu_seconds"] / record["copies"]
-    assert records[1]["cpu_how"] == "2 threads"
-
-
-def test_a_section_shows_them(read):
-    (block,) = section.build([read(document())], Context()).blocks
-    assert len(block.points) == len(block.pictures) == len(MODELS)
+def test_a_file_without_copies_has_no_section(read):
     alone = read(synthetic.document(epochs(ways("disc-4", 1), seconds)))
     assert section.build([alone], Context()) is None
 
@@ -104,18 +102,19 @@ def test_a_peers_copies_stand_beside_ours(read):
 
 def test_the_command_prints_and_draws(write, tmp_path, shell):
     charts = tmp_path / "charts"
-    said = shell("crossover", "--copies", write(document()), "--charts", charts).out
-    assert "with copies of it trained at once" in said and "a copy" in said
+    printed = shell("crossover", "--copies", write(document()), "--charts", charts).out
+    assert "with copies of it trained at once" in printed and "a copy" in printed
     assert len(list(charts.glob("*.png"))) == len(MODELS)
     nothing = shell("crossover", "--copies", write(synthetic.document([])), code=0).err
     assert "no network was trained in copies" in nothing
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_they_are_compared_by_what_they_cost(write, shell, tmp_path):
     path, prices = write(document()), ("--of=cost", "--price=cpu=0.10/h", "--price=gpu=0.20/h")
-    said = shell("crossover", "--copies", path, *prices).out
-    assert "with copies of it trained at once, the GPU costs less from 19.8 co" in said
-    assert "cost of one epoch" in said and "CPU cost / GPU cost" in said
+    printed = shell("crossover", "--copies", path, *prices).out
+    assert "with copies of it trained at once, the GPU costs less from 19.8 co" in printed
+    assert "cost of one epoch" in printed and "CPU cost / GPU cost" in printed
     alone = write(document(gpu=False), "alone.json")
     assert "copies at once have 3" in shell("crossover", "--copies", alone, *prices[:2]).out
     shell("report", path, "-o", tmp_path / "page", *prices)
@@ -123,15 +122,9 @@ def test_they_are_compared_by_what_they_cost(write, shell, tmp_path):
     assert "trained at once, the GPU costs less." in page
 
 
-def test_copies_count_among_the_samples_and_in_doubt(read):
-    file = read(document())
-    spreads = [{row.instances.spread for row in rows} for rows in (file.copies, file.rows)]
-    assert spreads[0] == spreads[1]
-    assert set(long_table([file]).columns["copies"]) == {None, "4", "16", "64"}
-
-
+@pytest.mark.usefixtures("undrawn")
 def test_a_file_of_copies_alone_is_read(write, tmp_path, shell):
-    configurations = [one for copies in (4, 16) for one in ways("disc-4", copies)]
+    configurations = [way for copies in (4, 16) for way in ways("disc-4", copies)]
     path = write(synthetic.document(epochs(configurations, seconds), gpu="synthetic GPU"))
     assert "it has copies of networks alone; crossover --copies" in shell("crossover", path).err
     shell("report", path, "-o", tmp_path / "page")

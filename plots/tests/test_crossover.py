@@ -48,15 +48,18 @@ def answer(speed_ups: np.ndarray, **noise: float) -> Crossover:
 
 @pytest.mark.parametrize("known", [(50_000.0,), (300.0, 20_000.0, 1.5e6), (300.0, 1.5e6)])
 def test_crossings_are_found_in_noise(known):
-    found = answer(crossing_at(*known))
-    assert found.kind == ("several" if len(known) > 1 else "once")
-    assert found.crossings == pytest.approx(known, rel=0.05)
+    crossover = answer(crossing_at(*known))
+    assert crossover.kind == ("several" if len(known) > 1 else "once")
+    assert crossover.crossings == pytest.approx(known, rel=0.05)
     if len(known) % 2 == 0:  # the CPU wins at the end
-        assert found.size is None and found.high is None
+        assert crossover.size is None and crossover.high is None
         return
-    assert found.size == found.crossings[-1]
-    assert found.low <= known[-1] <= found.high and found.low <= found.size <= found.high
-    assert found.high / found.low < 1.2
+    assert crossover.size == crossover.crossings[-1]
+    assert (
+        crossover.low <= known[-1] <= crossover.high
+        and crossover.low <= crossover.size <= crossover.high
+    )
+    assert crossover.high / crossover.low < 1.2
 
 
 LAST = "from 1,500,000 parameters (1,500,000 to 1,500,000)"
@@ -79,10 +82,10 @@ THREE = (300.0, 20_000.0, 1.5e6)
 )
 def test_without_noise_crossings_are_exact(known, turned, measure, words):
     speed_ups = crossing_at(*known) ** (-1 if turned else 1)
-    found = find_crossover(*speed_up_curves(speed_ups, scale=0.0), measure)
-    assert crossover_words(found) == words
-    assert found.crossings == pytest.approx(known, rel=1e-9)
-    for value in (found.size, found.low, found.high):
+    crossover = find_crossover(*speed_up_curves(speed_ups, scale=0.0), measure)
+    assert crossover_words(crossover) == words
+    assert crossover.crossings == pytest.approx(known, rel=1e-9)
+    for value in (crossover.size, crossover.low, crossover.high):
         assert value == (pytest.approx(known[-1], rel=1e-9) if speed_ups[-1] > 1 else None)
 
 
@@ -99,15 +102,15 @@ TIE = np.array([1.0, *EVERYWHERE[1:] / 3])
     ],
 )
 def test_one_device_may_win_everywhere(speed_ups, kind, words):
-    found = find_crossover(*speed_up_curves(speed_ups), "width")
-    assert (found.kind, crossover_words(found)) == (kind, words)
-    assert not any((found.size, found.low, found.high, found.crossings))
+    crossover = find_crossover(*speed_up_curves(speed_ups), "width")
+    assert (crossover.kind, crossover_words(crossover)) == (kind, words)
+    assert not any((crossover.size, crossover.low, crossover.high, crossover.crossings))
 
 
 def test_equal_devices_are_ambiguous():
-    found = answer(EVERYWHERE)
-    assert found.kind == "ambiguous" and found.size is None
-    assert crossover_words(found) == "ambiguous: equal within noise at 11 of 11 sizes"
+    crossover = answer(EVERYWHERE)
+    assert crossover.kind == "ambiguous" and crossover.size is None
+    assert crossover_words(crossover) == "ambiguous: equal within noise at 11 of 11 sizes"
     cpu, _ = speed_up_curves(EVERYWHERE)
     assert find_crossover(cpu, cpu).kind == "ambiguous"  # the very same samples
 
@@ -119,16 +122,18 @@ def test_equal_at_the_ends_only():
     assert answer(small).kind == "once"
     large = speed_ups.copy()
     large[-1] = 1.0
-    found = answer(large)
-    assert found.kind == "ambiguous" and found.low and found.high is None
-    said = crossover_words(found)
-    assert said.startswith("ambiguous: GPU at 3 sizes, 176,806 to 2,804,390 parameters, and at ")
-    assert said.endswith(" at the earliest, or not at 11,201,190 parameters")
+    crossover = answer(large)
+    assert crossover.kind == "ambiguous" and crossover.low and crossover.high is None
+    words = crossover_words(crossover)
+    assert words.startswith("ambiguous: GPU at 3 sizes, 176,806 to 2,804,390 parameters, and at ")
+    assert words.endswith(" at the earliest, or not at 11,201,190 parameters")
     always = 3 * EVERYWHERE
     always[0] = 1.0
-    found = answer(always)
-    assert found.kind == "ambiguous" and found.low is None and found.high < DISC_SIZES[1]
-    assert crossover_words(found).startswith("ambiguous: GPU at every size measured, or from ")
+    crossover = answer(always)
+    assert (
+        crossover.kind == "ambiguous" and crossover.low is None and crossover.high < DISC_SIZES[1]
+    )
+    assert crossover_words(crossover).startswith("ambiguous: GPU at every size measured, or from ")
 
 
 def test_overlapping_intervals_widen_the_answer():
@@ -142,9 +147,9 @@ def test_overlapping_intervals_widen_the_answer():
 def test_a_size_within_noise_between_the_winners_is_no_crossing():
     speed_ups = np.array([0.2, 0.3, 1.0, 0.3, 0.4, 0.5, 3.0, 4.0, 5.0, 6.0, 7.0])
     for seed in range(20):  # in about half of them the median at the third size is above 1
-        found = answer(speed_ups, seed=seed)
-        assert found.kind == "once" and len(found.crossings) == 1
-        assert DISC_SIZES[5] < found.size < DISC_SIZES[6]
+        crossover = answer(speed_ups, seed=seed)
+        assert crossover.kind == "once" and len(crossover.crossings) == 1
+        assert DISC_SIZES[5] < crossover.size < DISC_SIZES[6]
 
 
 def test_scipy_finds_the_same_interval():
@@ -169,10 +174,10 @@ def test_scipy_finds_the_same_interval():
         vectorized=True,
         rng=1,
     ).confidence_interval
-    found = find_crossover(cpu, gpu)
+    crossover = find_crossover(cpu, gpu)
     width = expected.high - expected.low
-    assert np.log(found.low) == pytest.approx(expected.low, abs=0.1 * width)
-    assert np.log(found.high) == pytest.approx(expected.high, abs=0.1 * width)
+    assert np.log(crossover.low) == pytest.approx(expected.low, abs=0.1 * width)
+    assert np.log(crossover.high) == pytest.approx(expected.high, abs=0.1 * width)
 
 
 @pytest.mark.slow
@@ -181,40 +186,46 @@ def test_any_answer_is_in_itself_consistent():
     kinds = Counter()
     for seed in range(400):
         speed_ups = np.exp(generator.normal(0.0, 0.03, len(DISC_SIZES)).cumsum())
-        found = answer(speed_ups, seed=seed, repetitions=int(generator.integers(3, 12)))
-        kinds[found.kind] += 1
-        bounds = [value for value in (found.low, found.size, found.high) if value is not None]
+        crossover = answer(speed_ups, seed=seed, repetitions=int(generator.integers(3, 12)))
+        kinds[crossover.kind] += 1
+        bounds = [
+            value for value in (crossover.low, crossover.size, crossover.high) if value is not None
+        ]
         assert bounds == sorted(bounds)
         assert all(DISC_SIZES[0] <= value <= DISC_SIZES[-1] for value in bounds)
-        assert (found.low is not None and found.high is not None) == (found.size is not None)
-        assert list(found.crossings) == sorted(found.crossings)
-        assert bool(found.crossings) == (found.kind in ("once", "several"))
-        assert found.size in (None, *found.crossings[-1:])
-        assert "inf" not in crossover_words(found) and "nan" not in crossover_words(found)
+        assert (crossover.low is not None and crossover.high is not None) == (
+            crossover.size is not None
+        )
+        assert list(crossover.crossings) == sorted(crossover.crossings)
+        assert bool(crossover.crossings) == (crossover.kind in ("once", "several"))
+        assert crossover.size in (None, *crossover.crossings[-1:])
+        assert "inf" not in crossover_words(crossover) and "nan" not in crossover_words(crossover)
     assert set(kinds) == {"always", "never", "once", "several", "ambiguous"}
 
 
 @pytest.mark.parametrize("repetitions", [1, 2, 4])
 def test_too_few_repetitions_say_nothing_sure(repetitions):
     for speed_ups in (crossing_at(50_000.0), EVERYWHERE, 3 * EVERYWHERE):
-        found = answer(speed_ups, repetitions=repetitions)
-        assert (found.kind, found.size, found.low, found.high) == ("ambiguous", None, None, None)
-        assert crossover_words(found).startswith("ambiguous: fewer than 5 repetitions; ")
+        crossover = answer(speed_ups, repetitions=repetitions)
+        assert (crossover.kind, crossover.size, crossover.low, crossover.high) == (
+            "ambiguous",
+            None,
+            None,
+            None,
+        )
+        assert crossover_words(crossover).startswith("ambiguous: fewer than 5 repetitions; ")
 
 
-def test_order_of_samples_does_not_matter():
+def test_only_common_sizes_count_and_no_order_of_samples():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0))
     turned = replace(cpu, samples=tuple(samples[::-1] for samples in cpu.samples))
     assert find_crossover(turned, gpu) == find_crossover(cpu, gpu)
-
-
-def test_only_common_sizes_count():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=0.0)
     few = replace(gpu, sizes=gpu.sizes[6:], samples=gpu.samples[6:])
     assert find_crossover(cpu, few).size == pytest.approx(50_000)
     beyond = replace(gpu, sizes=gpu.sizes[-3:], samples=gpu.samples[-3:])
-    said = "GPU at every size measured, 703,142 to 11,201,190 parameters"
-    assert crossover_words(find_crossover(cpu, beyond)) == said
+    words = "GPU at every size measured, 703,142 to 11,201,190 parameters"
+    assert crossover_words(find_crossover(cpu, beyond)) == words
     nowhere = replace(gpu, sizes=gpu.sizes + 1)
     with pytest.raises(ValueError, match="no size in common"):
         find_crossover(cpu, nowhere)
@@ -229,8 +240,8 @@ def test_the_best_of_two_is_chosen_in_each_replicate():
     candidates = tuple(zip(slow, fast, strict=True))
     best = Curve(Label("best"), {"cpu_threads": "best"}, DISC_SIZES, fast, candidates)
     gpu = curve("cuda", GPU_SECONDS, generator)
-    found = find_crossover(best, gpu)
-    assert found.kind == "once" and found.size == pytest.approx(50_000, rel=0.05)
+    crossover = find_crossover(best, gpu)
+    assert crossover.kind == "once" and crossover.size == pytest.approx(50_000, rel=0.05)
 
 
 def test_a_thread_count_that_is_far_ahead_is_the_best():
@@ -239,6 +250,6 @@ def test_a_thread_count_that_is_far_ahead_is_the_best():
     best_of_one = replace(cpu, candidates=tuple((samples,) for samples in cpu.samples))
     assert find_crossover(best_of_one, gpu) == alone
     candidates = tuple((2 * samples, samples) for samples in cpu.samples)
-    found = find_crossover(replace(cpu, candidates=candidates), gpu)
-    assert found.size == pytest.approx(alone.size, rel=1e-9)
-    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), rel=0.01)
+    crossover = find_crossover(replace(cpu, candidates=candidates), gpu)
+    assert crossover.size == pytest.approx(alone.size, rel=1e-9)
+    assert (crossover.low, crossover.high) == pytest.approx((alone.low, alone.high), rel=0.01)

@@ -100,7 +100,7 @@ def test_several_files_share_a_table(write, tmp_path, shell):
     ],
 )
 def test_one_size_gives_speed_ups_only_and_a_gpu_alone_nothing(write, shell, ways, out, err):
-    entries = [one for way in ways for one in synthetic.samples(way)]
+    entries = [entry for way in ways for entry in synthetic.samples(way)]
     printed = shell("crossover", write(synthetic.document(entries, gpu="synthetic GPU")))
     assert out in printed.out and err in printed.err and bool(out) == bool(printed.out)
 
@@ -125,11 +125,14 @@ def test_charts_state_the_finding(simple, tmp_path, capsys):
     ink = np.mean(picture[..., :3].min(axis=2) < 0.9)
     assert picture.shape[1] > 900 and 0.01 < ink < 0.8
     file = loading.load_file(simple)
-    found = comparisons(file)
-    chart = draw_crossovers(file, found)
+    compared = comparisons(file)
+    chart = draw_crossovers(file, compared)
     assert chart.pictures.svg == (folder / names[3]).read_bytes()
-    assert f"GPU, graph, pinned: {crossover_words(found[-1].crossover)}." in chart.alt
+    assert f"GPU, graph, pinned: {crossover_words(compared[-1].crossover)}." in chart.alt
     assert "trainable parameters, batch 100, f32" in chart.alt
+    # Charts of two files from one machine do not collide.
+    written = write_charts([file] * 2, [draw_charts(file, compared)] * 2, tmp_path / "both")
+    assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)
 
 
 @pytest.mark.slow
@@ -146,31 +149,20 @@ def test_ambiguous_and_several_are_drawn(read, words):
 
 
 @pytest.mark.slow
-def test_charts_of_two_files_from_one_machine_do_not_collide(simple, write, tmp_path):
-    file = loading.load_file(simple)
-    drawn = draw_charts(file, comparisons(file))
-    written = write_charts([file] * 2, [drawn] * 2, tmp_path / "charts")
-    assert len(set(written)) == len(written) == 4 and all(path.is_file() for path in written)
-
-
-@pytest.mark.slow
 def test_text_is_short_and_epochs_come_first(wide, shell):
     lines = shell("crossover", wide.path).out.splitlines()
     assert max(map(len, lines)) <= 100 and len(lines) < 80
     titles = ["disc networks faster", "SPEEDUP", "square matrices", "layers faster"]
     places = [next(n for n, line in enumerate(lines) if title in line) for title in titles]
     assert places == sorted(places)
-    (each,) = [
-        line for line in lines if line.startswith("graph, pinned ") and line.endswith(" 100")
-    ]
-    found = [one for one in comparisons(wide) if one.cpu.candidates]
-    (one,) = [
-        one
-        for one in found
-        if (one.common.get("batch"), one.precision) == ("100", "f32")
-        and one.gpu.label == "GPU, graph, pinned"
-    ]
-    assert crossover_words(one.crossover) in each
+    (answer,) = (
+        crossover_words(pair.crossover)
+        for pair in comparisons(wide)
+        if pair.cpu.candidates and (pair.common.get("batch"), pair.precision) == ("100", "f32")
+        if pair.gpu.label == "GPU, graph, pinned"
+    )
+    shown = [line for line in lines if line.startswith("graph, pinned ") and line.endswith(" 100")]
+    assert len(shown) == 1 and answer in shown[0]
     # Three thread counts and the best of them on 30 ways.
     assert f"Crossover of training epochs ({4 * 30})" in " ".join(lines)
 

@@ -35,6 +35,14 @@ def started(*arguments: str | Path, **options) -> subprocess.CompletedProcess[st
     )
 
 
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def stopped(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder of a command, in which it may write."""
@@ -113,9 +121,9 @@ def test_a_file_that_vanishes_meanwhile_is_named(small, write, tmp_path):
 )
 def test_an_empty_name_is_refused(arguments, small, write, out, capsys):
     file = str(write(small))
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit) as ended:
         main([file if word == "FILE" else word for word in arguments])
-    assert stopped.value.code == 2
+    assert ended.value.code == 2
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1 and "the name is empty" in printed.err
     assert not list(out.iterdir())
@@ -129,8 +137,8 @@ def test_an_empty_name_is_refused(arguments, small, write, out, capsys):
 @pytest.mark.slow
 def test_a_full_disk_below_the_output_is_one_sentence(arguments, small, write):
     file = write(small)
-    with FULL.open("w") as full:
-        done = started(*[file if word == "FILE" else word for word in arguments], stdout=full)
+    with FULL.open("w") as disk:
+        done = started(*[file if word == "FILE" else word for word in arguments], stdout=disk)
     assert done.returncode == 2
     sentence = "standard output: No space left on device; the output is not complete\n"
     assert done.stderr == f"python -m plots: {sentence}"
@@ -139,17 +147,14 @@ def test_a_full_disk_below_the_output_is_one_sentence(arguments, small, write):
 @needs_full
 @pytest.mark.slow
 def test_a_full_disk_below_both_outputs_still_tells_by_the_exit_code(small, write):
-    with FULL.open("w") as full:
-        assert started("validate", write(small), stdout=full, stderr=full).returncode == 2
+    with FULL.open("w") as disk:
+        assert started("validate", write(small), stdout=disk, stderr=disk).returncode == 2
 
 
 @pytest.mark.slow
 def test_a_disk_that_fills_during_the_report_is_one_sentence(
     small, write, tmp_path, shell, monkeypatch
 ):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(os, "replace", full)
     output = tmp_path / "out"
     sentences = shell("report", write(small), "-o", output, code=2).err
@@ -160,9 +165,6 @@ def test_a_disk_that_fills_during_the_report_is_one_sentence(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["crossover", "why"])
 def test_a_full_disk_below_the_charts_is_one_sentence(command, write, tmp_path, shell, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     file = write(synthetic_machine.machine())
     monkeypatch.setattr(Path, "write_bytes", full)
     monkeypatch.setattr(os, "replace", full)
@@ -199,18 +201,12 @@ def test_a_reader_that_has_seen_enough_is_no_fault(small, write):
 @pytest.mark.parametrize("command", ["validate", "report", "why"])
 @pytest.mark.usefixtures("out")
 def test_ctrl_c_is_one_line(command, small, write, shell, monkeypatch):
-    def stopped(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(loading, "_parse", stopped)
     printed = shell(command, write(small), code=130)
     assert printed.out == "" and printed.err == "python -m plots: stopped by Ctrl-C\n"
 
 
 def test_ctrl_c_during_writing_leaves_no_partial_file(tmp_path, monkeypatch):
-    def stopped(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(os, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
         report.write_report({"index.html": b"x"}, tmp_path / "out")
@@ -300,20 +296,12 @@ def _fail(number: int) -> int:
 def test_results_are_in_order_and_come_from_other_processes():
     with parallel.Pool(2) as pool:
         results = pool.map(_square, range(5))
+        assert pool.map(_square, [3]) == [(9, os.getpid())]  # which needs no process
+        assert pool.map(_end_elsewhere, [os.getpid()] * 3) == ["done"] * 3  # made up for
     assert [square for square, _ in results] == [0, 1, 4, 9, 16]
     assert os.getpid() not in {process for _, process in results}
-
-
-def test_one_item_or_one_core_needs_no_process():
     with parallel.Pool(1) as pool:
         assert {process for _, process in pool.map(_square, range(3))} == {os.getpid()}
-    with parallel.Pool(2) as pool:
-        assert pool.map(_square, [3]) == [(9, os.getpid())]
-
-
-def test_a_killed_process_is_made_up_for():
-    with parallel.Pool(2) as pool:
-        assert pool.map(_end_elsewhere, [os.getpid()] * 3) == ["done"] * 3
 
 
 def test_without_processes_the_work_is_done_here(monkeypatch):

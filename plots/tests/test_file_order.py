@@ -21,8 +21,10 @@ def folder(write):
         entries = entries or synthetic.sweep(gpu=False)["benchmarks"]
         entries = [entry for entry in entries if "mlp" not in entry["name"]]  # which bench counts
         for name, day, whole in zip(("old", "whole", "new"), (1, 2, 3), complete, strict=True):
-            own = entries if name != "new" else entries[:27]
-            document = synthetic.document(own, date=f"2020-01-0{day}T00:00:00Z", complete=whole)
+            measured = entries if name != "new" else entries[:27]
+            document = synthetic.document(
+                measured, date=f"2020-01-0{day}T00:00:00Z", complete=whole
+            )
             crossover = document["context"]["crossover"]
             if budget and not whole:
                 left = {"seconds": budget, "used_seconds": budget, "left_open": ["a"]}
@@ -51,8 +53,8 @@ def names(files):
 def test_the_newest_complete_file_counts(folder, complete, first, others, told):
     shown, rest = newest_per_machine(loading.load_files([folder(complete)])[0])
     assert (names(shown), names(rest)) == ([first], others)
-    (one,) = passed_over(shown, rest) or [None]
-    assert len(one.files if one else ()) == told
+    (passed,) = passed_over(shown, rest) or [None]
+    assert len(passed.files if passed else ()) == told
 
 
 @pytest.mark.parametrize(
@@ -72,16 +74,16 @@ def test_a_try_never_counts_before_a_whole_sweep(folder, configuration, why):
     files = loading.load_files([folder(**{"complete": (True, True, True), **configuration})])[0]
     shown, rest = newest_per_machine(files)
     assert names(shown) == ["whole"]
-    (one,) = passed_over(shown, rest)
-    assert names(one.files) == ["new"]
-    said = "new.json of synthetic machine is newer than whole.json, but "
-    assert one.said.startswith(said) and why in one.said
-    assert one.said.endswith(": it does not count.")
+    (passed,) = passed_over(shown, rest)
+    assert names(passed.files) == ["new"]
+    beginning = "new.json of synthetic machine is newer than whole.json, but "
+    assert passed.said.startswith(beginning) and why in passed.said
+    assert passed.said.endswith(": it does not count.")
 
 
 def test_the_least_try_counts_where_there_is_nothing_better(write):
     """An interrupted sweep says more than one network, and a quick sweep more than either."""
-    for day, (name, complete, own) in enumerate(
+    for day, (name, complete, changes) in enumerate(
         [
             ("quick", True, {"sweep": "quick"}),
             ("interrupted", False, {}),
@@ -92,12 +94,15 @@ def test_the_least_try_counts_where_there_is_nothing_better(write):
     ):
         entries = synthetic.sweep(gpu=False)["benchmarks"]
         document = synthetic.document(entries, date=f"2020-01-0{day}T00:00:00Z", complete=complete)
-        document["context"]["crossover"]["configuration"] |= own
+        document["context"]["crossover"]["configuration"] |= changes
         path = write(document, f"in/{name}.json")
     shown, rest = newest_per_machine(loading.load_files([path.parent])[0])
     assert (names(shown), names(rest)) == (["quick"], ["two", "one", "interrupted"])
-    said = "two.json and 2 more of synthetic machine are newer than quick.json, but measure less: "
-    assert [one.said for one in passed_over(shown, rest)] == [f"{said}they do not count."]
+    (passed,) = passed_over(shown, rest)
+    assert passed.said == (
+        "two.json and 2 more of synthetic machine are newer than quick.json, but measure less: "
+        "they do not count."
+    )
     path.with_name("quick.json").unlink()
     assert names(newest_per_machine(loading.load_files([path.parent])[0])[0]) == ["interrupted"]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in each format; what a result file holds stays text in all of them; headings over groups
-in text, and what a narrow terminal gets."""
+in text, and what a narrow terminal gets; text from files and numbers, as they are shown."""
 
 import argparse
 import csv
@@ -11,12 +11,13 @@ from html.parser import HTMLParser
 
 import pytest
 
+from plots import units
 from plots.core.command import print_sections
 from plots.core.page.page import environment
 from plots.core.page.section import Block, Section
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
 from plots.core.tables.table import NOTHING, Cell, Column, Table
-from plots.text import printable
+from plots.text import markdown, printable, slug
 
 HOSTILE = 'x|y `z` <script>alert("1")</script>\n# [a](b) 5 % $1 & #_^~ \u202e,"q"'
 
@@ -89,9 +90,6 @@ def test_programs_read_the_values():
     assert (content["title"], content["notes"]) == (SMALL.title, [*SMALL.notes])
     second = {"model": "disc-12", "cpu_seconds": 1.2, "cpu_threads": 16, "gpu_seconds": None}
     assert content["rows"] == SMALL.records() and content["rows"][1] == second
-
-
-def test_programs_read_hostile_text_as_it_is():
     (line,) = csv.DictReader(io.StringIO(as_csv(hostile()), newline=""))
     assert line == {"a": HOSTILE, "b": "1.5"}
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
@@ -133,9 +131,6 @@ def test_html():
     assert page.values == [None, "6.51e-05", "1", "0.0006", None, "1.2", "16", None]
     for text in ("Times on a machine", "network", "CPU", "65.1 µs", "–", "noisy"):
         assert text in page.data
-
-
-def test_html_shows_hostile_text():
     page = parsed(hostile())
     assert "script" not in page.tags and page.tags.count("td") == 2
     assert printable(HOSTILE) in page.data
@@ -151,12 +146,8 @@ def test_hostile_text_is_cut_and_breaks_no_line(name):
     assert len(lines) == len(render([hostile("x" * len(printable(HOSTILE)))], name).splitlines())
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
-def test_an_empty_table(name):
-    assert render([EMPTY], name)
-
-
-def test_several_tables():
+def test_several_tables_and_an_empty_one():
+    assert all(render([EMPTY], name) for name in FORMATS)
     titles = [table["title"] for table in json.loads(render([SMALL, EMPTY], "json"))]
     assert titles == [SMALL.title, EMPTY.title]
     assert json.loads(render([], "json")) == [] and render([], "text") == ""
@@ -170,7 +161,7 @@ def test_programs_read_all_and_people_what_is_not_folded(capsys):
     second = Block("two", tables=(replace(SMALL, title="More, on two").as_folded(),))
     sections = [Section("Times", "times", blocks=(first, second), notes=("As measured.",))]
     print_sections(sections, argparse.Namespace(format="json", all=False))
-    assert [len(one["rows"]) for one in json.loads(capsys.readouterr().out)] == [2, 2]
+    assert [len(table["rows"]) for table in json.loads(capsys.readouterr().out)] == [2, 2]
     print_sections(sections, argparse.Namespace(format="text", all=False))
     left = "--all shows, too: Times on a machine (2); More (2)."
     shown = f"one\nSo it is.\n\n{as_text(short)}\ntwo\n\n{left}\n"
@@ -197,22 +188,16 @@ def test_a_wide_table_is_cut_between_groups():
     names = [[line[0] for line in part.splitlines()[2:]] for part in parts]
     assert names == [["x", "y", "z"], ["x", "z"], ["x", "z"]]
     assert parts[2].splitlines()[2].split() == [*("x", "3", "[1]"), "4"]  # no group, no own part
-
-
-def test_lines_that_look_alike_in_each_part_have_numbers():
+    # Lines that look alike in each part have numbers.
     alike = (Cell("x"), Cell("1"), Cell("2"), Cell("3"), Cell("4"))
     _, *parts = as_text(replace(WIDE, lines=(FULL, alike))).split("\n\n")
     heads = [[line.split()[:2] for line in part.splitlines()[1:]] for part in parts]
     assert heads == [[["#", "n"], ["1", "x"], ["2", "x"]]] * 3
-
-
-def test_columns_behind_the_groups_may_be_a_part():
-    wide = Table(
-        "t",
-        (Column("n", "n"), Column("a", "a" * 70, True, "a"), Column("d", "d" * 70, True)),
-        ((Cell("x"), Cell("1"), Cell("2")),),
+    # Columns behind the groups may be a part.
+    columns = (Column("n", "n"), Column("a", "a" * 70, True, "a"), Column("d", "d" * 70, True))
+    assert (
+        "2" in as_text(Table("t", columns, ((Cell("x"), Cell("1"), Cell("2")),))).split("\n\n")[2]
     )
-    assert "2" in as_text(wide).split("\n\n")[2]
 
 
 def test_a_table_without_groups_or_lines_is_whole():
@@ -257,13 +242,13 @@ def test_a_group_that_is_too_wide_is_cut_in_it():
 
 
 def test_a_last_column_of_text_is_wrapped():
-    said = Table(
+    table = Table(
         "t",
         (Column("n", "n", numeric=True), Column("words", "words")),
         ((Cell("1"), Cell("word " * 20)), (Cell("2"), Cell("few"))),
     )
     lines = ["t", "", "n  words", "1  " + " ".join(["word"] * 19), "   word", "2  few"]
-    assert as_text(said).splitlines() == lines
+    assert as_text(table).splitlines() == lines
 
 
 def test_what_is_for_programs_is_not_shown():
@@ -277,3 +262,73 @@ def test_what_is_for_programs_is_not_shown():
         assert "1; 2" not in FORMATS[name](table)
     assert FORMATS["csv"](table) == "a,b\nx,1.5 2.0\n"
     assert json.loads(FORMATS["json"](table))["rows"] == [{"a": "x", "b": [1.5, 2.0]}]
+
+
+# --- text and numbers
+
+
+def test_printable_escapes_and_shortens():
+    assert printable("a\n\x1b\u202eb µ") == "a\\n\\x1b\\u202eb µ"
+    assert printable("x" * 10_000, 5) == "xxxxx… (10,000 characters)"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a|b", r"a\|b"),
+        ("`code`", r"\`code\`"),
+        ("<script>", r"\<script\>"),
+        ("&lt;", r"\&lt;"),
+        ("two\nlines", r"two\\nlines"),
+        ("[text](url)", r"\[text\](url)"),
+        (r"back\slash", r"back\\slash"),
+        ("https://example.org", r"https\://example.org"),
+        ("www.example.org", r"www\.example.org"),
+        ("cpu_threads: 2", r"cpu\_threads: 2"),
+    ],
+)
+def test_markdown_shows_text_literally(raw, shown):
+    assert markdown(raw) == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("amd-epyc-2c", "amd-epyc-2c"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("/", "unnamed"),
+        ("Ünï $x$", "n-x"),
+        ("a" * 10_000, "a" * 60),
+    ],
+)
+def test_slug_is_a_plain_file_name(raw, name):
+    assert slug(raw) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (21.34e-6, "21.3 µs"),
+        (0.0312, "31.2 ms"),
+        (1.25, "1.25 s"),
+        (0.9996, "1.00 s"),
+        (999.4e-6, "999 µs"),
+        (9.996e-3, "10.0 ms"),
+        (1234.0, "1,230 s"),
+        (5e-10, "0.500 ns"),
+    ],
+)
+def test_seconds(value, shown):
+    assert units.seconds(value) == shown
+
+
+def test_ranges_name_the_unit_once():
+    assert units.seconds_range(0.0312, 0.0315) == "31.2 – 31.5 ms"
+    assert units.seconds_range(0.0009, 0.0011) == "900 µs – 1.10 ms"
+    assert units.seconds_range(1.0, 1.0) == "1.00 s"
+
+
+def test_axis_labels():
+    assert [units.power_of_ten_count(10.0**k) for k in (1, 3, 5, 6)] == ["10", "1k", "100k", "1M"]
+    powers = [units.power_of_ten_seconds(10.0**k) for k in (-7, -6, -4, -1, 0, 2)]
+    assert powers == ["100 ns", "1 µs", "100 µs", "100 ms", "1 s", "100 s"]

@@ -221,7 +221,7 @@ def check_file(file: File) -> None:
         assert row.samples.dtype == float and row.samples.ndim == 1
         if not row.failure:
             assert np.isfinite(row.samples).all() and 0 < row.minimum <= row.median <= row.maximum
-        assert all(type(one) is float and math.isfinite(one) for one in row.counters.values())
+        assert all(type(count) is float and math.isfinite(count) for count in row.counters.values())
         assert all(key in row.axes for key in row.configuration)
         checked = row.verification
         assert not checked or 0 <= checked.relative_error <= checked.tolerance

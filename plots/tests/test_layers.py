@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Imports run downwards: from features to core to file, and inside a feature from what is shown to
-what is found out. Then whoever changes a feature reads that feature alone."""
+what is found out. So whoever changes a feature reads that feature alone; a section is one file and
+one line, its command one file and one line more. (A quantity is an entry: test_samples.py.)"""
 
 import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import plots
+from plots.tests import synthetic
 
 ROOT = Path(plots.__file__).parent
 FLOORS = ("file", "core", "features")  # what has no folder is below them, or starts everything
@@ -24,8 +33,8 @@ def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Each module of plots and each that it imports, as the parts of their names below plots."""
     names = {path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py")}
     for path in sorted(ROOT.rglob("*.py")):
-        own = path.relative_to(ROOT).with_suffix("").parts
-        if own[0] == "tests":
+        importer = path.relative_to(ROOT).with_suffix("").parts
+        if importer[0] == "tests":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("plots"):
@@ -33,7 +42,7 @@ def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
             package = tuple((node.module or "").split("."))[1:]
             for alias in node.names:
                 module = (*package, alias.name)
-                yield own, module if module in names else package
+                yield importer, module if module in names else package
 
 
 def floor(module: tuple[str, ...]) -> int:
@@ -47,29 +56,31 @@ def kind(module: tuple[str, ...]) -> int:
     return SHOWN.get(module[2].rpartition("_")[2], SHOWN.get(module[2], 0))
 
 
-def fault(own: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """Why `own` may not import `other`; empty where it may."""
-    if floor(other) > floor(own):
+def fault(importer: tuple[str, ...], imported: tuple[str, ...]) -> str:
+    """Why `importer` may not import `imported`; empty where it may."""
+    if floor(imported) > floor(importer):
         return "upwards"
-    if not own[0] == "features" == (other or ("",))[0]:
+    if not importer[0] == "features" == (imported or ("",))[0]:
         return ""
-    if own[1] == other[1]:
-        return "upwards in its feature" if kind(other) > kind(own) else ""
-    if own[1] == "report" or kind(own) == TOP > kind(other):
+    if importer[1] == imported[1]:
+        return "upwards in its feature" if kind(imported) > kind(importer) else ""
+    if importer[1] == "report" or kind(importer) == TOP > kind(imported):
         return ""
-    if kind(other):
+    if kind(imported):
         return "what another feature shows"
-    both = {own[1], other[1]} <= set(ANALYSES)
-    return "" if both and ANALYSES.index(other[1]) < ANALYSES.index(own[1]) else "out of order"
+    both = {importer[1], imported[1]} <= set(ANALYSES)
+    return (
+        "" if both and ANALYSES.index(imported[1]) < ANALYSES.index(importer[1]) else "out of order"
+    )
 
 
 def test_imports_run_downwards():
-    found = list(imports())
-    assert len(found) > 500
+    pairs = list(imports())
+    assert len(pairs) > 500
     wrong = [
-        f"{'.'.join(own)} imports {'.'.join(other)}: {why}"
-        for own, other in found
-        if (why := fault(own, other))
+        f"{'.'.join(importer)} imports {'.'.join(imported)}: {why}"
+        for importer, imported in pairs
+        if (why := fault(importer, imported))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -82,3 +93,100 @@ def test_an_upward_import_is_found():
     assert fault(("features", "threads", "analysis"), ("features", "answer", "analysis"))
     assert not fault(("features", "answer", "analysis"), ("features", "threads", "analysis"))
     assert not fault(("features", "crossover", "command"), ("features", "machines", "table"))
+
+
+# --- a section and its command
+
+SECTION = '''
+from collections.abc import Sequence
+
+from plots.core.page.section import Block, Context, Section
+from plots.core.tables.cells import number_field, table_of, text_field
+from plots.file.rows import File
+
+
+def build(files: Sequence[File], context: Context) -> Section:
+    """How many rows each file has."""
+    blocks = []
+    for file in files[: context.detailed]:
+        fields = (
+            text_field("family", "family", lambda of: of[0]),
+            number_field("rows", "rows", lambda of: of[1]),
+        )
+        families = [row.family for row in file.rows]
+        counts = [(name, families.count(name)) for name in dict.fromkeys(families)]
+        table = table_of(f"Rows, on {file.machine.id}", counts, fields)
+        lead = f"{len(families)} rows were counted."
+        blocks.append(Block(file.machine.id, lead=lead, tables=(table,)))
+    return Section(title="Counted", anchor="counted", blocks=tuple(blocks))
+'''
+COMMAND = """
+import argparse
+
+from plots.core.command import add_format, add_paths, complain, load_answering, print_sections
+from plots.core.page.section import Context
+from plots.features.counted.section import build
+
+DESCRIPTION = "Counts rows."
+EXAMPLE = "counted results"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_paths(parser)
+    add_format(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    files, problems = load_answering(options.paths)
+    print_sections([build(files, Context(detailed=len(files)))], options)
+    return complain(problems)
+"""
+# Where each is listed: the file, what stands there, and the line that follows it then.
+LISTED = (
+    (
+        "features/report/sections.py",
+        "from plots.features.copies import section as copies\n",
+        "from plots.features.counted import section as counted\n",
+    ),
+    (
+        "features/report/sections.py",
+        "    doubts.build,\n    record.build,\n",
+        "    counted.build,\n",
+    ),
+    ("commands.py", "COMMANDS = {\n", '    "counted": "count rows",\n'),
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    """A copy of plots with another section and command."""
+    root = tmp_path_factory.mktemp("adding")
+    ignored = shutil.ignore_patterns("__pycache__", "tests")
+    shutil.copytree(ROOT, root / "plots", ignore=ignored)
+    folder = root / "plots" / "features" / "counted"
+    folder.mkdir()
+    (folder / "section.py").write_text(SECTION, encoding="utf-8")
+    (folder / "command.py").write_text(COMMAND, encoding="utf-8")
+    for name, place, line in LISTED:
+        path = root / "plots" / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(place, place + line, 1), encoding="utf-8")
+    return root
+
+
+def test_a_section_and_its_command_are_added(root, write, tmp_path):
+    path = write(synthetic.document(synthetic.samples(synthetic.cpu_configuration("disc-3", 1))))
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "plots", *arguments]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "1 rows were counted.\n\nRows\n" in run("counted", str(path))
+    ((table,),) = [json.loads(run("counted", str(path), "--format=json"))]
+    assert table["rows"] == [{"family": "Epoch", "rows": 1}]
+    run("report", str(path), f"--output={tmp_path / 'out'}")
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<section id="counted">\s*<h2>Counted</h2>', page)
+    assert "1 rows were counted." in page

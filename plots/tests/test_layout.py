@@ -55,7 +55,7 @@ class Drawn:
 @pytest.fixture
 def drawn(monkeypatch) -> Callable[..., list[Drawn]]:
     """Calls a function that draws; returns its figures, the wide one first."""
-    found: list[Drawn] = []
+    pictures: list[Drawn] = []
     place = style.place
 
     def spy(figure: Figure) -> None:
@@ -71,13 +71,13 @@ def drawn(monkeypatch) -> Callable[..., list[Drawn]]:
             for patch in axes.patches
             if isinstance(patch, Rectangle)
         ]
-        found.append(Drawn(figure, figure.bbox.frozen(), texts, bars))
+        pictures.append(Drawn(figure, figure.bbox.frozen(), texts, bars))
 
     def call(draw: Callable[..., object], *arguments: object, **options: object) -> list[Drawn]:
         draw(*arguments, **options)
-        assert [one.figure.get_figwidth() for one in found] == [WIDE, NARROW]
-        check(found)
-        return found
+        assert [picture.figure.get_figwidth() for picture in pictures] == [WIDE, NARROW]
+        check(pictures)
+        return pictures
 
     monkeypatch.setattr(style, "place", spy)
     return call
@@ -85,26 +85,26 @@ def drawn(monkeypatch) -> Callable[..., list[Drawn]]:
 
 def _hidden(figure: Figure) -> set[Text]:
     """Texts that are not drawn: on axes without use, and of ticks beyond their ends."""
-    found = {text for axes in figure.axes if not axes.get_visible() for text in axes.findobj(Text)}
+    hidden = {text for axes in figure.axes if not axes.get_visible() for text in axes.findobj(Text)}
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
             for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
                 if not low <= tick.get_loc() <= high:
-                    found |= {tick.label1, tick.label2}
-    return found
+                    hidden |= {tick.label1, tick.label2}
+    return hidden
 
 
-def check(figures: list[Drawn]) -> None:
-    for one in figures:
-        edges = one.edges
-        for name, box in one.texts.items():
+def check(pictures: list[Drawn]) -> None:
+    for picture in pictures:
+        edges = picture.edges
+        for name, box in picture.texts.items():
             assert box.x0 >= edges.x0 - 1 and box.x1 <= edges.x1 + 1, name
             assert box.y0 >= edges.y0 - 1 and box.y1 <= edges.y1 + 1, name
-        for (name, box), (other, second) in combinations(one.texts.items(), 2):
+        for (name, box), (other, second) in combinations(picture.texts.items(), 2):
             width = min(box.x1, second.x1) - max(box.x0, second.x0)
             height = min(box.y1, second.y1) - max(box.y0, second.y0)
-            assert width <= 1 or height <= 1, (one.figure.get_figwidth(), name, other)
+            assert width <= 1 or height <= 1, (picture.figure.get_figwidth(), name, other)
 
 
 @pytest.fixture
@@ -123,11 +123,11 @@ def machine(read):
 
 
 def test_epochs(machine, drawn):
-    figures = drawn(draw_times, machine, epoch_rows(machine))
-    for one in figures:
-        assert any("heart, batch 10" in name for name in one.texts)
+    pictures = drawn(draw_times, machine, epoch_rows(machine))
+    for picture in pictures:
+        assert any("heart, batch 10" in name for name in picture.texts)
         # Of all that others published, the same networks alone.
-        assert len([name for name in one.texts if "published" in name]) == 2
+        assert len([name for name in picture.texts if "published" in name]) == 2
 
 
 MANY = {
@@ -139,9 +139,9 @@ MANY = {
 @pytest.mark.parametrize("chart", MANY)
 @pytest.mark.parametrize("which", ["machine", "wide"])
 def test_of_many_ways_few_are_drawn_in_each_chart(chart, which, request, drawn):
-    figures = drawn(*MANY[chart](request.getfixturevalue(which)))
-    for one in figures:
-        for axes in one.figure.axes:
+    pictures = drawn(*MANY[chart](request.getfixturevalue(which)))
+    for picture in pictures:
+        for axes in picture.figure.axes:
             named = [line for line in axes.lines if line.get_label()[0] != "_"]
             assert len([line for line in named if len(line.get_xdata()) > 2]) <= MOST_LINES
 
@@ -149,8 +149,8 @@ def test_of_many_ways_few_are_drawn_in_each_chart(chart, which, request, drawn):
 def test_crossovers_over_batch_size(read, drawn):
     entries = synthetic_steps.steps(["alexnet-r"], batches=(2, 3, 4, 8, 16, 100, 128, 512))
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    figures = drawn(draw_crossovers, file, comparisons(file))
-    shown = {name.partition(" ")[2] for name in figures[0].texts}
+    pictures = drawn(draw_crossovers, file, comparisons(file))
+    shown = {name.partition(" ")[2] for name in pictures[0].texts}
     assert {"2", "1,024", "samples in a batch"} <= shown
 
 
@@ -160,8 +160,8 @@ EDGES = (32, 33, 64, 65, 127, 128, 256, 512, 1000, 1023, 1024, 2048)
 def test_products_of_neighbouring_sizes(read, drawn):
     entries = synthetic_probes.products(edges=EDGES)
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    figures = drawn(draw_crossovers, file, by_work(comparisons(file))[0])
-    shown = {name.partition(" ")[2] for name in figures[0].texts}
+    pictures = drawn(draw_crossovers, file, by_work(comparisons(file))[0])
+    shown = {name.partition(" ")[2] for name in pictures[0].texts}
     assert {"32", "64", "1,024", "2,048"} <= shown
     assert not shown & {"33", "65", "1,000", "1,023"}
 
@@ -177,31 +177,33 @@ def test_of_many_kinds_of_layers_cpu_and_gpu_are_drawn(read, drawn):
     kinds = product(("10", "100", "1000"), ("relu", "sigmoid"), ("separate", "fused"))
     entries = synthetic_probes.layers(kinds=[*kinds])
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    found = panels(
+    every_panel = panels(
         lines(file.rows, lambda row: row.counters["width"], ("width",), "flops"), ("width",)
     )
-    assert len(found) == 24
-    figures = drawn(
+    assert len(every_panel) == 24
+    pictures = drawn(
         draw_rates,
         file,
-        found[:MOST_PANELS],
+        every_panel[:MOST_PANELS],
         title="Layers: arithmetic by width",
         size_label="inputs and outputs",
         rate_label="operations per second",
         unit="FLOP/s",
     )
-    for one in figures:
-        shown = [name.partition(" ")[2] for name in one.texts]
+    for picture in pictures:
+        shown = [name.partition(" ")[2] for name in picture.texts]
         assert shown.count("CPU, 2 threads") == shown.count("GPU, eager") == 1
-        assert all(len(axes.lines) == 2 for axes in one.figure.axes)
+        assert all(len(axes.lines) == 2 for axes in picture.figure.axes)
 
 
 def test_copies(read, drawn):
     file = read(synthetic_probes.everything())
     rows = [row for row in file.rows if row.family == "Copy"]
-    found = panels(lines(rows, lambda row: row.counters["bytes"], ("bytes",), "bytes"), ("bytes",))
+    every_panel = panels(
+        lines(rows, lambda row: row.counters["bytes"], ("bytes",), "bytes"), ("bytes",)
+    )
     options = {"title": "Copies", "size_label": "size", "rate_label": "bandwidth", "unit": "B/s"}
-    drawn(draw_rates, file, found, **options, tick=units.binary_bytes)
+    drawn(draw_rates, file, every_panel, **options, tick=units.binary_bytes)
 
 
 @pytest.mark.parametrize(("draw", "panels"), [(draw_throughput, 4), (draw_latencies, 1)])
@@ -215,27 +217,32 @@ def test_forward_passes(read, drawn, draw, panels):
     ]
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
     rows = training_rows(file, FORWARD)
-    figures = drawn(draw, file, rows if panels > 1 else [row for row in rows if row.batch == "1"])
-    for one in figures:
-        assert [len(axes.lines) for axes in one.figure.axes] == panels * [2]  # of five networks
+    pictures = drawn(draw, file, rows if panels > 1 else [row for row in rows if row.batch == "1"])
+    for picture in pictures:
+        assert [len(axes.lines) for axes in picture.figure.axes] == panels * [2]  # of five networks
     assert draw_throughput(file, [row for row in rows if row.batch == "1"]) is None
 
 
 def test_where_the_time_goes(machine, drawn):
     assert len({split.row.execution for split in splits(epoch_rows(machine))}) == 2
-    figures = drawn(draw_why, machine)
-    assert [len(one.figure.axes) for one in figures] == [2, 2]  # of 3 thread counts and 8 modes
-    wide = figures[0].figure
+    pictures = drawn(draw_why, machine)
+    assert [len(picture.figure.axes) for picture in pictures] == [
+        2,
+        2,
+    ]  # of 3 thread counts and 8 modes
+    wide = pictures[0].figure
     assert wide.get_figheight() < 7
-    for one in figures:
-        assert all(text.get_rotation() == 0 for text in one.figure.findobj(Text) if text.get_text())
+    for picture in pictures:
+        assert all(
+            text.get_rotation() == 0 for text in picture.figure.findobj(Text) if text.get_text()
+        )
 
 
 def test_where_the_time_of_steps_goes(read, drawn):
     file = read(synthetic_steps.machine(epochs=False))
-    figures = drawn(draw_why, file, MINIBATCH)
-    for one in figures:
-        shown = [name.partition(" ")[2] for name in one.texts]
+    pictures = drawn(draw_why, file, MINIBATCH)
+    for picture in pictures:
+        shown = [name.partition(" ")[2] for name in picture.texts]
         assert {"convolution", "normalization", "pooling", "reorders"} <= set(shown)
 
 
@@ -246,10 +253,10 @@ def test_a_bar_that_ends_beyond_100_is_whole(read, drawn):
             seconds = entry["real_time"] / 1e3
             profiled = sum(value for key, value in entry.items() if key.startswith("seconds_"))
             entry["seconds_product"] += 1.08 * seconds - profiled
-    figures = drawn(draw_why, read(document))
-    for one in figures:
+    pictures = drawn(draw_why, read(document))
+    for picture in pictures:
         ends = []
-        for axes, box in one.bars:
+        for axes, box in picture.bars:
             low, high = axes.get_xlim()
             assert low <= box.xmin + 1e-9 and box.xmax <= high + 1e-9
             ends.append(box.xmax)

@@ -52,13 +52,13 @@ def measured() -> list[dict]:
     entries = []
     for name in NAMES:
         for batch in BATCHES:
-            own = synthetic.cpu_configuration(name, 1, batch)
+            ours = synthetic.cpu_configuration(name, 1, batch)
             params = network(name, batch).params
             time = 2e-5 + 1e-7 * params
             known = {"params": params, "rows": 1000}
-            entries += synthetic.samples(own, [time] * 9, **known)
+            entries += synthetic.samples(ours, [time] * 9, **known)
             for program, slower in SLOWER.items():
-                theirs = synthetic_peers.theirs(own, program=program)
+                theirs = synthetic_peers.theirs(ours, program=program)
                 entries += synthetic.samples(theirs, [slower * time] * 9, **known)
     return entries
 
@@ -77,62 +77,54 @@ def file(read) -> File:
 def asked(file: File, fitted) -> tuple[OwnNetwork, Adviser]:
     cards = [load_cards()[name] for name in ("rtx-4060", "h200")]
     adviser = Adviser(file, cards=cards, fit=fitted)
-    return own_network(file, replace_rates(adviser), count("mine", 100), count), adviser
+    adviser.series = []  # no other network tells of this one: its own rows alone answer
+    return own_network(file, adviser, count("mine", 100), count), adviser
 
 
-def replace_rates(adviser: Adviser) -> Adviser:
-    """As of a network that no other tells of: its own rows alone answer."""
-    adviser.series = []
-    return adviser
-
-
-def printed(own: OwnNetwork, adviser: Adviser) -> str:
-    block = own_block(own, own_sentences(own, adviser), own_table(own))
+def printed(answer: OwnNetwork, adviser: Adviser) -> str:
+    block = own_block(answer, own_sentences(answer, adviser), own_table(answer))
     return text_of([Section("Advice", "advice", blocks=(block,))])
 
 
 def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    own, adviser = asked(file, fitted)
-    text = printed(own, adviser)
+    answer, adviser = asked(file, fitted)
+    text = printed(answer, adviser)
     assert max(map(len, text.splitlines())) <= 80 and text.count("\n") <= 25
     lines = {line.split("  ")[0]: line for line in text.splitlines()}
     assert "40 µs" in lines["CPU, 1 thread"]  # of 195 parameters
     assert "120 µs" in lines["PyTorch, 1 thread"] and "slower" in lines["PyTorch, 1 thread"]
     assert "79 µs" in lines["JAX, 1 thread"]
     assert "predicted" in lines["RTX 4060, predicted"]
-    said = " ".join(text.split())
-    assert "(measured: batch 10, 100)" in said and "(measured: scale 0.5, 1, 200)" in said
-    assert "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries." in said
-    assert "That is more than" not in said
+    joined = " ".join(text.split())
+    assert "(measured: batch 10, 100)" in joined and "(measured: scale 0.5, 1, 200)" in joined
+    assert "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries." in joined
+    assert "That is more than" not in joined
+    # A GPU wins where its whole band is below.
+    assert [size.cost.model for size in answer.sizes[::2]] == list(NAMES)
+    assert [place for place, _ in answer.batches] == list(BATCHES)
+    assert [size.winner("rtx-4060") for _, size in answer.widths] == ["cpu", None, "gpu"]
+    strip = own_section.strips_over(answer, "parameters").strips[0]
+    assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
+    assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
+    (sentence,) = [sentence for sentence in own_sentences(answer, adviser) if "scale" in sentence]
+    assert sentence.startswith("Each of these GPUs wins from scale 200 (")
+    assert sentence.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
 
 
 def test_a_card_whose_memory_does_not_suffice_has_no_time(file, fitted):
     short = {**load_cards()["rtx-4060"].figures, "memory_bytes": 6 * 2**30}
-    own, adviser = asked(file, fitted)
+    answer, adviser = asked(file, fitted)
     small = replace(load_cards()["rtx-4060"], figures=short)
     adviser.cards = tuple(small if card.id == small.id else card for card in adviser.cards)
-    own = own_network(file, adviser, own.cost, count)
-    said = " ".join(printed(own, adviser).split())
-    assert "RTX 4060, predicted" not in said and "H200 SXM 141 GB, predicted" in said
-    assert "No prediction for RTX 4060: its memory does not hold what training takes" in said
+    answer = own_network(file, adviser, answer.cost, count)
+    joined = " ".join(printed(answer, adviser).split())
+    assert "RTX 4060, predicted" not in joined and "H200 SXM 141 GB, predicted" in joined
+    assert "No prediction for RTX 4060: its memory does not hold what training takes" in joined
     assert (
-        "That is more than the RTX 4060 has" in said
-        and "H200" not in said.split("That is")[1].split("mine:")[0]
+        "That is more than the RTX 4060 has" in joined
+        and "H200" not in joined.split("That is")[1].split("mine:")[0]
     )
-
-
-def test_a_gpu_wins_where_its_whole_band_is_below(file, fitted):
-    own, adviser = asked(file, fitted)
-    assert [size.cost.model for size in own.sizes[::2]] == list(NAMES)
-    assert [place for place, _ in own.batches] == list(BATCHES)
-    assert [size.winner("rtx-4060") for _, size in own.widths] == ["cpu", None, "gpu"]
-    strip = own_section.strips_over(own, "parameters").strips[0]
-    assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
-    assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
-    (said,) = [one for one in own_sentences(own, adviser) if "scale" in one]
-    assert said.startswith("Each of these GPUs wins from scale 200 (")
-    assert said.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
 
 
 def of(seconds: float, device: str) -> Prediction:
@@ -160,6 +152,7 @@ def test_which_networks_are_ones_own(file):
     assert own_networks(replace(file, run=plain)) == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path):
     monkeypatch.setattr(own_section, "BENCH_PATH", Path(__file__))
     monkeypatch.setattr(own_section, "described_cost", counted)
@@ -168,13 +161,13 @@ def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path)
     page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
     assert "1 epoch of 1,000 rows: 40 µs here (1 thread)" in page
     assert "wins from scale 200" in page and "RTX 4090, predicted" in page
-    by_batch, by_size = (one.alt for one in made.blocks[0].pictures)
+    by_batch, by_size = (picture.alt for picture in made.blocks[0].pictures)
     assert by_batch.startswith("From which batch size does a GPU win, on a logarithmic scale")
     assert by_size.startswith("From which network size does a GPU win")
     monkeypatch.setattr(own_section, "BENCH_PATH", tmp_path / "none")
     made = own_section.build([file], Context(predictions=Predictions(fitted)))
-    said = text_of([made], every=True)
-    assert "because bench is not built here" in " ".join(said.split()) and "predicted" not in said
+    shown = text_of([made], every=True)
+    assert "because bench is not built here" in " ".join(shown.split()) and "predicted" not in shown
     assert not made.blocks[0].pictures
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from plots.tests.browser import browse, pytestmark  # noqa: F401
+from plots.tests.conftest import browse, with_browser
+
+pytestmark = with_browser
 
 # Opens the page in a frame of each width, looks at it, sorts a table, and leaves what it found.
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><body><script>
@@ -24,55 +26,55 @@ function look(width) {
     frame.style.border = "0";
     frame.onload = () => {
       const page = frame.contentDocument, root = page.documentElement;
-      page.querySelectorAll("details").forEach(one => { one.open = true; });
+      page.querySelectorAll("details").forEach(details => { details.open = true; });
       frame.contentWindow.dispatchEvent(new Event("resize"));
       const heading = page.querySelector("#epochs thead tr:last-child th.number");
       const column = [...heading.parentNode.cells].indexOf(heading);
       const body = heading.closest("table").tBodies[0];
       heading.querySelector("button")?.click();
       const sorted = [...body.rows].map(row => Number(row.cells[column].dataset.value));
-      const drawn = [...page.querySelectorAll(".chart svg")].filter(one => one.checkVisibility());
-      const boxes = drawn.map(one => one.getBoundingClientRect());
-      const folded = one => one.closest("details");
-      const heads = one => [...one.querySelectorAll("thead tr:last-child th")];
-      const columns = one => heads(one).length;
-      const shown = one => heads(one).filter(head => !head.hidden).length;
-      const open = one => {
-        if (!one) return null;
-        const button = one.querySelector(".columns"), before = shown(one);
+      const drawn = [...page.querySelectorAll(".chart svg")].filter(svg => svg.checkVisibility());
+      const boxes = drawn.map(svg => svg.getBoundingClientRect());
+      const folded = table => table.closest("details");
+      const heads = table => [...table.querySelectorAll("thead tr:last-child th")];
+      const columns = table => heads(table).length;
+      const shown = table => heads(table).filter(head => !head.hidden).length;
+      const open = table => {
+        if (!table) return null;
+        const button = table.querySelector(".columns"), before = shown(table);
         button.click();
-        const all = shown(one) === columns(one);
+        const all = shown(table) === columns(table);
         button.click();
-        return all && shown(one) === before;
+        return all && shown(table) === before;
       };
-      const save = one => {
-        const link = one.querySelector(".csv");
+      const save = table => {
+        const link = table.querySelector(".csv");
         link.addEventListener("click", event => event.preventDefault());
         link.click();
-        const cells = [...one.querySelector("tbody").rows].map(row => [...row.cells].map(
+        const cells = [...table.querySelector("tbody").rows].map(row => [...row.cells].map(
           cell => cell.dataset.value ?? (cell.innerText === "–" ? "" : cell.textContent)));
-        const keys = heads(one).map(head => head.dataset.key);
+        const keys = heads(table).map(head => head.dataset.key);
         return [link.download, decodeURIComponent(link.href), [keys, ...cells]];
       };
       const tables = [...page.querySelectorAll(".table")];
       const cells = [...page.querySelectorAll("td, th")];
-      const found = {
+      const view = {
         width: root.clientWidth,
         content: root.scrollWidth,
         pictures: boxes.map(box => [box.width, box.height]),
-        kinds: drawn.map(one => one.classList.value),
+        kinds: drawn.map(svg => svg.classList.value),
         charts: page.querySelectorAll(".chart").length,
         beyond: boxes.filter(box => box.right > root.clientWidth).length,
-        scrolling: tables.filter(one => one.scrollWidth > one.clientWidth + 1)
-          .map(one => one.querySelector("caption").innerText),
-        hidden: tables.filter(one => !folded(one) && shown(one) < columns(one))
-          .map(one => one.querySelector("caption").innerText),
-        untold: tables.filter(one => shown(one) < columns(one) &&
-          !one.querySelector(".columns").innerText.includes("more")).length,
-        opened: open(tables.find(one => shown(one) < columns(one))),
+        scrolling: tables.filter(table => table.scrollWidth > table.clientWidth + 1)
+          .map(table => table.querySelector("caption").innerText),
+        hidden: tables.filter(table => !folded(table) && shown(table) < columns(table))
+          .map(table => table.querySelector("caption").innerText),
+        untold: tables.filter(table => shown(table) < columns(table) &&
+          !table.querySelector(".columns").innerText.includes("more")).length,
+        opened: open(tables.find(table => shown(table) < columns(table))),
         saved: tables.map(save),
-        overflowing: cells.filter(one => one.scrollWidth > one.clientWidth + 1)
-          .map(one => one.innerText),
+        overflowing: cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1)
+          .map(cell => cell.innerText),
         reach: [...page.querySelectorAll("#epochs table")[0].tBodies[0].rows[0].cells]
           .map(cell => cell.getBoundingClientRect().right),
         sorted: sorted,
@@ -81,16 +83,16 @@ function look(width) {
         paper: getComputedStyle(page.body).backgroundColor,
       };
       frame.remove();
-      resolve(found);
+      resolve(view);
     };
     frame.srcdoc = source;
     document.body.append(frame);
   });
 }
 (async () => {
-  const found = [];
-  for (const width of [390, 1280]) found.push(await look(width));
-  document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+  const views = [];
+  for (const width of [390, 1280]) views.push(await look(width));
+  document.body.textContent = "FOUND" + JSON.stringify(views) + "END";
 })();
 </script></body>"""
 
@@ -117,35 +119,28 @@ def test_the_page_opens_without_a_complaint(folder, tmp_path):
 
 
 def test_the_page_fits_a_phone_and_a_desk(seen):
-    for found in seen:
-        assert found["content"] <= found["width"]
-        assert found["pictures"] and all(min(box) > 100 for box in found["pictures"])
-        assert not found["beyond"] and len(found["pictures"]) == found["charts"]
-        assert set(found["kinds"]) == {"narrow" if found["width"] < 600 else "wide"}
-        assert not found["scrolling"] and not found["overflowing"]
-        assert found["order"] == "ascending" and found["sorted"] == sorted(found["sorted"])
-        assert len(set(found["sorted"])) > 1
-        assert "GPU" in found["answer"]
-
-
-def test_the_answer_is_in_sight(seen):
+    for view in seen:
+        assert view["content"] <= view["width"]
+        assert view["pictures"] and all(min(box) > 100 for box in view["pictures"])
+        assert not view["beyond"] and len(view["pictures"]) == view["charts"]
+        assert set(view["kinds"]) == {"narrow" if view["width"] < 600 else "wide"}
+        assert not view["scrolling"] and not view["overflowing"]
+        assert view["order"] == "ascending" and view["sorted"] == sorted(view["sorted"])
+        assert len(set(view["sorted"])) > 1
+        assert "GPU" in view["answer"]
+        assert not view["untold"]
     phone, desk = seen
     # Network and speedup, or the median where there is one device; on a desk all columns of all
     # tables that are not folded.
     assert 0 < phone["reach"][1] < phone["width"] and 0 < phone["reach"][2] < phone["width"]
     assert not desk["hidden"]
-
-
-def test_columns_that_do_not_fit_open_when_asked_to(seen):
-    phone, _ = seen
-    assert phone["hidden"] and phone["opened"]
-    assert not any(found["untold"] for found in seen)
+    assert phone["hidden"] and phone["opened"]  # columns that do not fit open when asked to
 
 
 def test_every_table_can_be_saved(seen):
-    for found in seen:
-        assert len(found["saved"]) > 5
-        for name, address, cells in found["saved"]:
+    for view in seen:
+        assert len(view["saved"]) > 5
+        for name, address, cells in view["saved"]:
             assert re.fullmatch(r"[a-z0-9-]+\.csv", name)
             kind, _, content = address.partition(",")
             assert kind == "data:text/csv;charset=utf-8"
@@ -166,6 +161,6 @@ def probe(source: str, place: Path, *options: str) -> list[dict[str, Any]]:
         PROBE.replace("SOURCE", json.dumps(source).replace("<", "\\u003c")), encoding="utf-8"
     )
     opened = browse(page, place / "profile", *options)
-    found = re.search(r"FOUND(.*)END", opened.stdout)
-    assert found, opened.stderr
-    return json.loads(html.unescape(found[1]))
+    match = re.search(r"FOUND(.*)END", opened.stdout)
+    assert match, opened.stderr
+    return json.loads(html.unescape(match[1]))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page says first, and what it folds."""
+"""What the page says first, what it folds, and how it shows the GPU while it was measured."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from plots.core.charts.files import stems
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.conditions import section as conditions
 from plots.features.crossover import section as crossovers
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
@@ -30,8 +30,8 @@ def machine(read):
         if entry["configuration"].get("data"):
             configuration = {**entry["configuration"], "precision": "tf32"}
             name = synthetic.row_name(configuration)
-            own = {"name": name, "configuration": configuration}
-            document["benchmarks"].append({**entry, **own})
+            changes = {"name": name, "configuration": configuration}
+            document["benchmarks"].append({**entry, **changes})
     return read(document, "in/machine.json")
 
 
@@ -78,7 +78,7 @@ def test_epochs_are_compared_without_dashes(machine):
         *("network", "speed_up", "cpu_seconds_per_epoch", "gpu_seconds_per_epoch")
     ]
     alone = [line for line in table.records() if line["cpu_seconds_per_epoch"] is None]
-    assert len(alone) == len(synthetic.MODELS) and all("tf32" in one["network"] for one in alone)
+    assert len(alone) == len(synthetic.MODELS) and all("tf32" in line["network"] for line in alone)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_titles_of_tables_differ(read):
         for section in sections
         if section
         for block in section.blocks
-        for table in (*block.tables, *(one for fold in block.folds for one in fold.tables))
+        for table in (*block.tables, *(table for fold in block.folds for table in fold.tables))
     ]
     assert len(titles) > 10 and len(set(titles)) == len(titles)
 
@@ -138,15 +138,39 @@ def test_what_all_lines_share_is_in_the_title():
 
 
 @pytest.mark.slow
-def test_charts_have_one_name_in_all_commands(machine, tmp_path, capsys):
+def test_charts_have_one_name_in_all_commands(machine, tmp_path):
     page = report.build_report([machine])
     folder = machine.path.parent
     for command in ("crossover", "why"):
         assert main([command, str(folder), "--charts", str(tmp_path / "charts")]) == 0
-    json.dumps(capsys.readouterr().out)
     drawn = {path.name: path.read_bytes() for path in (tmp_path / "charts").iterdir()}
     both = drawn.keys() & page.keys()
     assert {"synthetic-machine.why.svg", "synthetic-machine.why.png"} <= both
     assert "synthetic-machine.crossover-epoch-100-f32.svg" in both
     assert all(drawn[name] == page[name] for name in both)
     assert all(name.startswith("synthetic-machine.") for name in drawn)
+
+
+def test_a_gpu_is_shown_as_it_was_while_measured(read):
+    """Of two models; the second was held back, and its temperature rose."""
+    entries = synthetic.samples(synthetic.gpu_configuration("disc-2"))
+    held = synthetic.samples(
+        synthetic.gpu_configuration("disc-8"),
+        warnings=["the GPU's clocks were held back: power cap"],
+    )
+    for entry in held:
+        entry["joules_gpu"] = 0.3 * entry["real_time"]
+    document = synthetic.document(entries + held, gpu="synthetic GPU")
+    assert conditions.build([read(document)], Context()) is None  # the driver tells nothing
+    for place, (first, second) in enumerate(zip(entries, held, strict=True)):
+        first |= {"sm_clock_mhz_after": 1980 - place, "temperature_celsius_after": 40 + place}
+        second |= {"sm_clock_mhz_after": 1700 + place, "temperature_celsius_after": 60 + place}
+    (block,) = conditions.build([read(document)], Context()).blocks
+    assert block.points == (
+        "Clock: median 1840 MHz, 1700 to 1980.",
+        "Temperature: median 54 °C, 40 to 68.",
+        "Power: 300 W.",
+        "The driver held clocks back in 1 of 2 rows: power cap.",
+    )
+    (picture,) = block.pictures
+    assert "the driver held clocks back" in picture.pictures.svg.decode()

@@ -43,7 +43,7 @@ OWN = synthetic.cpu_configuration("disc-3", 1)
 @pytest.fixture
 def beside(load):
     """A file of rows of ours and theirs: a configuration, and seconds of repetitions."""
-    return lambda *rows: load([one for row in rows for one in synthetic.samples(*row)])
+    return lambda *rows: load([entry for row in rows for entry in synthetic.samples(*row)])
 
 
 def lines(table) -> list[dict[str, str]]:
@@ -56,10 +56,10 @@ def test_order_statistics_cover_the_median(count):
     """By counting all ways in which `count` numbers can lie on either side of their median."""
     k = order_statistics(count)
     covered = [
-        sum(comb(count, below) for below in range(one, count - one + 1)) / 2**count
-        for one in range(1, count // 2 + 1)
+        sum(comb(count, below) for below in range(rank, count - rank + 1)) / 2**count
+        for rank in range(1, count // 2 + 1)
     ]
-    enough = [one for one, share in enumerate(covered, 1) if share >= 0.95]
+    enough = [rank for rank, share in enumerate(covered, 1) if share >= 0.95]
     assert k == (max(enough) if enough else None)
     assert (k is None) == (count < 6)
     if count == 6:  # and by listing them
@@ -69,20 +69,15 @@ def test_order_statistics_cover_the_median(count):
 
 def test_pairs_share_their_noise(load):
     file = load(on_cpu())
-    found = pairs(file)
-    assert [pair.ours.configuration["model"] for pair in found] == list(DISC_MODELS)
-    for pair in found:
+    assert command(file.run).endswith("./build/bench --sweep=default")  # of bench alone
+    paired = pairs(file)
+    assert [pair.ours.configuration["model"] for pair in paired] == list(DISC_MODELS)
+    for pair in paired:
         assert pair.in_turn and pair.ratio == pytest.approx(RATIO, rel=1e-4)
         assert pair.low == pytest.approx(RATIO, rel=1e-4)
         assert pair.high == pytest.approx(RATIO, rel=1e-4)
         spread = pair.ours.maximum / pair.ours.minimum
         assert spread > 1.05  # the medians alone would not tell so well
-
-
-def test_an_interval_is_of_the_second_smallest_and_largest_of_nine(beside):
-    ratios = [9.0, 2.0, 4.0, 8.0, 5.0, 3.0, 6.0, 1.0, 7.0]
-    (pair,) = pairs(beside((OWN, [1e-3] * 9), (theirs(OWN), [1e-3 * ratio for ratio in ratios])))
-    assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +116,7 @@ def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
     assert pair.most is None
 
 
-def test_the_fastest_of_each_side_counts_and_all_are_there(beside):
+def test_the_fastest_of_each_side_counts_and_all_are_there(load, beside):
     file = beside(
         (OWN, [2e-3] * 9),
         ({**OWN, "execution": "fused"}, [1e-3] * 9),
@@ -132,6 +127,12 @@ def test_the_fastest_of_each_side_counts_and_all_are_there(beside):
     assert (line["how"], line["peer_how"], line["ratio"]) == ("fused", "torch.compile", "3.00")
     (table,) = peer_tables(file, every=True)
     assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
+    auto = {**OWN, "execution": "auto"}
+    chosen = {"execution": "fused", "cpu_threads": "1"}
+    entries = synthetic.samples(auto, [1e-3] * 9, chosen=chosen)
+    entries += synthetic.samples(theirs(auto, execution="eager"), [2e-3] * 9)
+    (table,) = peer_tables(load(entries))
+    assert lines(table)[0]["how"] == "auto: fused"  # what auto chose is told
 
 
 def test_each_framework_has_its_tables_and_its_name(beside):
@@ -174,8 +175,8 @@ def test_ours_are_as_if_there_were_no_peer(load, read):
     plain = read(synthetic.document(alone, gpu="synthetic GPU"), "plain.json")
     both = load(entries, gpu=True)
     assert [row.name for row in both.rows] == [row.name for row in plain.rows]
-    assert [one.crossover for one in comparisons(both)] == [
-        one.crossover for one in comparisons(plain)
+    assert [pair.crossover for pair in comparisons(both)] == [
+        pair.crossover for pair in comparisons(plain)
     ]
     assert {row.device for row in both.peers} == {"cpu", "cuda"}
     assert {row.program for row in both.peers} == {"pytorch"}
@@ -208,17 +209,17 @@ def test_a_row_without_a_result_is_listed(load):
 
 
 def test_modules_as_they_are_have_a_table_and_no_pair(load):
-    own = {**theirs(OWN), "compiler": "inductor"}
+    compiled = {**theirs(OWN), "compiler": "inductor"}
     entries = synthetic.samples(synthetic.cpu_configuration("disc-4", 1), [1e-3] * 9)
-    entries += synthetic.samples(own, [2e-3] * 9, as_is="no layer is called that")
-    wrong = synthetic.failure({**own, "batch": "7"}, "it drifts")
+    entries += synthetic.samples(compiled, [2e-3] * 9, as_is="no layer is called that")
+    wrong = synthetic.failure({**compiled, "batch": "7"}, "it drifts")
     file = load([*entries, {**wrong, "not_verified": {"seconds": 3e-3}}])
     assert pairs(file) == []
     table = peer_tables(file)[0]
     assert table.title == "Modules as they are, in PyTorch alone"
     (line,) = lines(table)
-    said = [line[key] for key in ("iteration", "on", "how", "seconds")]
-    assert said == ["an epoch", "CPU, 1 thread", "torch.compile", "2.00 ms"]
+    texts = [line[key] for key in ("iteration", "on", "how", "seconds")]
+    assert texts == ["an epoch", "CPU, 1 thread", "torch.compile", "2.00 ms"]
     assert table.notes == ("disc-3: no layer is called that",)
     assert table.title in str(section.build([file], Context()))
     assert "3.00 ms" in str(doubts.build([file], Context()))
@@ -229,19 +230,6 @@ def test_a_file_of_pytorch_alone_is_said_so(write, shell):
     path = write(synthetic_peers.document(alone))
     assert len(loading.load_file(path).peers) == len(DISC_MODELS)
     assert "has no rows of bench's that do the work" in shell("peers", path, code=2).err
-
-
-def test_what_auto_chose_is_told(load):
-    own = {**OWN, "execution": "auto"}
-    chosen = {"execution": "fused", "cpu_threads": "1"}
-    entries = synthetic.samples(own, [1e-3] * 9, chosen=chosen)
-    entries += synthetic.samples(theirs(own, execution="eager"), [2e-3] * 9)
-    (table,) = peer_tables(load(entries))
-    assert lines(table)[0]["how"] == "auto: fused"
-
-
-def test_commands_to_measure_again_are_bench_alone(load):
-    assert command(load(on_cpu()).run).endswith("./build/bench --sweep=default")
 
 
 def test_a_devices_words_say_whose_it_is():
@@ -262,16 +250,18 @@ def test_older_files_name_the_program_in_the_device(write):
     assert [row.configuration for row in older.peers] == [r.configuration for r in newest.peers]
 
 
-def test_a_side_with_few_instances_widens_the_interval():
-    """As in the bootstrap of a crossover; pairs of instances count once where they are many."""
+def test_an_interval_is_of_order_statistics_and_wider_for_few_instances(beside):
+    """Pairs of instances count once where they are many, as in the bootstrap of a crossover."""
     ratios = np.array([5.0, 1.0, 6.0, 2.0, 7.0, 3.0, 8.0, 4.0, 9.0])
-    many, one = Instances(tuple(range(9)), 0.1), Instances((), 0.1)
+    (pair,) = pairs(beside((OWN, [1e-3] * 9), (theirs(OWN), list(1e-3 * ratios))))
+    assert (pair.ratio, pair.low, pair.high) == pytest.approx((5, 2, 8))
+    many, few = Instances(tuple(range(9)), 0.1), Instances((), 0.1)
     low, high = ratio_interval(ratios, many, many)
     assert (low, high) == (2, 8)
     equal = np.full(9, 2.0)
-    low, high = ratio_interval(equal, many, one)
+    low, high = ratio_interval(equal, many, few)
     assert (low, high) == pytest.approx((2 * np.exp(-0.196), 2 * np.exp(0.196)), rel=0.03)
-    wider = ratio_interval(equal, one, one)
+    wider = ratio_interval(equal, few, few)
     assert wider == pytest.approx((2 * np.exp(-0.277), 2 * np.exp(0.277)), rel=0.03)
     six = Instances((0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5), 0.1)
     assert ratio_interval(np.repeat(ratios[:6], 2), six, six) == (1, 7)

@@ -33,7 +33,10 @@ HOSTILE = (
     'x|y `z` <script>alert(1)</script>\n# title $\\frac$ [a](b) ../../up \u202e "q" '
     "' onload=alert(2) <!-- ]]> &lt;b&gt; {{ 7*7 }} {% raw %} javascript:alert(3)"
 )
+HEADINGS = {"h1", "h2", "h3", "h4"}
 VOID = {"meta", "br", "link", "img", "input", "hr"}
+SVG_ELEMENTS = {"svg", "g", "path", "defs", "use", "text", "tspan", "clippath", "rect", "title"}
+SVG_ELEMENTS |= {"desc"}
 
 
 class Page(HTMLParser):
@@ -82,10 +85,6 @@ class Page(HTMLParser):
             if "id" not in attributes or not attributes["id"].startswith("s")
         ]
         return [(tag, names) for tag, names in plain if tag not in SVG_ELEMENTS]
-
-
-SVG_ELEMENTS = {"svg", "g", "path", "defs", "use", "text", "tspan", "clippath", "rect", "title"}
-SVG_ELEMENTS |= {"desc"}
 
 
 def build(*files, **options) -> dict[str, bytes]:
@@ -145,7 +144,7 @@ def test_the_same_files_give_the_same_bytes(everything, contents):
 
 
 @pytest.mark.slow
-def test_the_page_needs_nothing_else(contents):
+def test_the_page_needs_nothing_else_and_its_headings_are_in_order(contents):
     page = page_of(contents)
     policy = next(
         attributes["content"]
@@ -160,8 +159,26 @@ def test_the_page_needs_nothing_else(contents):
         assert target is None or target.startswith(("#", "https://")) or target in contents
         if target and target.startswith("#"):
             assert target[1:] in ids(page)
+    levels = [int(tag[1]) for tag, _ in page.elements if tag in HEADINGS]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.slow
+def test_styles_and_pictures_refer_to_what_is_there(contents):
     source = contents[report.PAGE].decode()
     assert "@import" not in source and not re.search(r"url\((?!#)", source)
+    # Colours of pictures can change with the page.
+    style = source[source.index("<style>") : source.index("</style>")]
+    dark = style[style.index("prefers-color-scheme: dark") :]
+    used = set(re.findall(r"var\(--c-([0-9a-f]{6}),#\1\)", source))
+    assert len(used) > 8
+    assert not [colour for colour in used if f"--c-{colour}:" not in dark]
+    pictures = re.findall(r"(?s)<svg\b.*?</svg>", source)
+    assert any('href="#' in picture for picture in pictures)
+    for picture in pictures:
+        references = set(re.findall(r'(?:url\(#|href="#)([^")]+)', picture))
+        assert references <= set(re.findall(r' id="([^"]+)"', picture))
 
 
 def ids(page: Page) -> Counter[str]:
@@ -194,53 +211,24 @@ def test_ids_are_unique_and_pictures_described(contents, sweep, read):
 
 
 @pytest.mark.slow
-def test_headings_are_in_order(contents):
-    levels = [int(tag[1]) for tag, _ in page_of(contents).elements if tag in HEADINGS]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-
-
-HEADINGS = {"h1", "h2", "h3", "h4"}
-
-
-@pytest.mark.slow
-def test_colours_of_pictures_can_change_with_the_page(contents):
-    source = contents[report.PAGE].decode()
-    style = source[source.index("<style>") : source.index("</style>")]
-    dark = style[style.index("prefers-color-scheme: dark") :]
-    used = set(re.findall(r"var\(--c-([0-9a-f]{6}),#\1\)", source))
-    assert len(used) > 8
-    assert not [colour for colour in used if f"--c-{colour}:" not in dark]
-
-
-@pytest.mark.slow
-def test_what_pictures_refer_to_is_there(contents):
-    pictures = re.findall(r"(?s)<svg\b.*?</svg>", contents[report.PAGE].decode())
-    assert any('href="#' in picture for picture in pictures)
-    for picture in pictures:
-        references = set(re.findall(r'(?:url\(#|href="#)([^")]+)', picture))
-        assert references <= set(re.findall(r' id="([^"]+)"', picture))
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_tables_hold_the_medians_and_ranges(sweep):
     text = shown(page_of(build(sweep)).text)
-    found = epoch_rows(sweep)
-    assert len(found) == 41  # 14 networks on 3 series, less the skipped row
-    for row in found:
+    rows = epoch_rows(sweep)
+    assert len(rows) == 41  # 14 networks on 3 series, less the skipped row
+    for row in rows:
         assert units.seconds(float(np.median(row.samples))) in text
         assert units.seconds_range(row.samples.min(), row.samples.max()) in text
         assert f"{row.counters['params']:,.0f}" in text
-    best, every = tables(found)
-    rates = {row.median: row.counters["rows"] / row.median for row in found}
+    best, every = tables(rows)
+    rates = {row.median: row.counters["rows"] / row.median for row in rows}
     assert rates == {
         line["seconds_per_epoch"]: line["samples_per_second"] for line in every.records()
     }
     for line in best.records():
         cpu, gpu = (
             min(
-                (row.median for row in found if (row.model, row.device) == (line["network"], on)),
+                (row.median for row in rows if (row.model, row.device) == (line["network"], on)),
                 default=None,
             )
             for on in ("cpu", "cuda")
@@ -257,22 +245,16 @@ def test_updates_that_were_not_verified_are_counted(small, read):
     assert line["undetermined_updates"] == 3 * len(file.rows)
 
 
-def test_idle_power_is_told(small, read):
-    energy = {"meters": ["package-0"], "idle_watts_before": 20.0, "idle_watts_after": 21.5}
-    energy |= {"gpu_idle_watts_before": 70.0}  # the run was stopped before it was read again
-    small["context"]["crossover"]["energy"] = energy
-    facts = dict(record.build([read(small)], Context()).blocks[0].facts)
-    assert facts["Idle power"] == "processors 20.0 W before, 21.5 W after"
-    energy["gpu_idle_watts_after"] = 75.0
-    facts = dict(record.build([read(small)], Context()).blocks[0].facts)
-    assert facts["Idle power"].endswith("; GPU 70.0 W before, 75.0 W after")
-
-
-def test_meters_are_told_or_why_there_are_none(small, read):
-    def told(energy: dict) -> str:
+def test_meters_are_told_or_why_there_are_none_and_idle_power(small, read):
+    def told(energy: dict, fact: str = "Energy") -> str:
         small["context"]["crossover"]["energy"] = energy
-        return dict(record.build([read(small)], Context()).blocks[0].facts)["Energy"]
+        return dict(record.build([read(small)], Context()).blocks[0].facts)[fact]
 
+    idle = {"meters": ["package-0"], "idle_watts_before": 20.0, "idle_watts_after": 21.5}
+    idle |= {"gpu_idle_watts_before": 70.0}  # the run was stopped before it was read again
+    assert told(idle, "Idle power") == "processors 20.0 W before, 21.5 W after"
+    idle["gpu_idle_watts_after"] = 75.0
+    assert told(idle, "Idle power").endswith("; GPU 70.0 W before, 75.0 W after")
     meters = [
         {"name": name, "counts": counts, "resolution_joules": count, "update_seconds": pause}
         for name, counts, count, pause in (
@@ -310,9 +292,7 @@ def test_failures_flags_notes_and_record_are_told(read):
         assert "oversubscribed: 4 threads on 2 cores" in text
         assert "interrupted" in text and "uncommitted" in text
         assert "synthetic)" in text
-    assert "OMP_NUM_THREADS=2 ./build/bench --sweep=default\n" in page
     assert f"git checkout {'0123456789' * 4}\n" in page
-    assert "./build/bench --sweep=default '--benchmark_filter=^ROW$'" in page
     assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
 
 
@@ -383,19 +363,8 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     assert "{{ 7*7 }}" in hostile.text
     assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
     assert "x" * 1000 not in hostile.text
-    said = summary(file, comparisons(file))
-    assert "\u202e" not in said and "\x1b" not in said
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
-def test_each_machine_gets_its_own_pictures(small, read):
-    files = []
-    for number, machine in enumerate(("Machine A", "machine-a", "b")):
-        small["context"]["crossover"]["machine"]["id"] = machine
-        files.append(read(small, f"{number}.json"))
-    names = [name for name in build(*files) if name.endswith(".svg")]
-    assert names == ["machine-a.epochs.svg", "machine-a-2.epochs.svg", "b.epochs.svg"]
+    printed = summary(file, comparisons(file))
+    assert "\u202e" not in printed and "\x1b" not in printed
 
 
 @pytest.mark.slow
@@ -420,19 +389,18 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_only_some_machines_are_shown_in_full(small, read):
+def test_only_some_machines_are_shown_in_full_each_with_its_own_pictures(small, read):
     files = []
-    for number in range(5):
-        small["context"]["crossover"]["machine"]["id"] = f"machine {number}"
+    for number, machine in enumerate(("Machine A", "machine-a", "b", "machine 3", "machine 4")):
+        small["context"]["crossover"]["machine"]["id"] = machine
         files.append(read(small, f"{number}.json"))
-    contents = build(*files, detailed=2)
-    assert [name for name in contents if name.endswith(".png")] == [
-        "machine-0.epochs.png",
-        "machine-1.epochs.png",
-    ]
+    contents = build(*files, detailed=3)
+    for kind in ("svg", "png"):
+        names = [f"{stem}.epochs.{kind}" for stem in ("machine-a", "machine-a-2", "b")]
+        assert [name for name in contents if name.endswith(kind)] == names
     text = page_of(contents).text
-    assert "show 2 of these 5 files" in text and "--detail=all" in text
-    assert all(f"machine {number}" in text for number in range(5))
+    assert "show 3 of these 5 files" in text and "--detail=all" in text
+    assert all(file.machine.id in text for file in files)
 
 
 def test_every_section_builds_on_a_file_without_a_result(small, read):
@@ -449,7 +417,7 @@ def test_every_section_builds_on_a_file_without_a_result(small, read):
 def test_sections_have_anchors_of_their_own(everything, contents):
     pictures = [content for name, content in contents.items() if name.endswith(".svg")]
     assert min(map(len, pictures)) > 5000, "the session's report has pictures, whoever asks first"
-    built = [one([everything], report.Context()) for one in SECTIONS]
+    built = [section_of([everything], report.Context()) for section_of in SECTIONS]
     anchors = [section.anchor for section in built if section]
     assert len(set(anchors)) == len(anchors)
     assert all(re.fullmatch(r"[a-z][a-z-]*", anchor) for anchor in anchors)
@@ -488,12 +456,9 @@ def test_files_in_the_folder_stay_and_links_are_not_followed(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["index.html", "notes.txt"]
 
 
-def test_labels_say_what_differs(sweep):
+def test_labels_say_what_differs(sweep, read):
     labels = list(series_labels(sweep.rows).values())
     assert labels == ["CPU, 1 thread", "CPU, 2 threads", "GPU, graph, pinned"]
-
-
-def test_labels_name_precision_and_execution_where_they_differ(read):
     base = synthetic.cpu_configuration("disc-3", 1)
     entries = []
     for changes in ({}, {"precision": "bf16"}, {"execution": "fused"}, {"tiling": "blocked"}):
@@ -533,7 +498,7 @@ def test_tables_of_the_page_are_files_where_asked(simple, tmp_path, shell):
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert 5 < len(files) <= page.count("<table>")  # a table in short and whole is one
     assert all(re.fullmatch(r"[a-z0-9.-]+", path.name) for path in files)
-    (own,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
-    (first, *_) = csv.DictReader(own.open())
+    (table,) = (path for path in files if "epochs.epochs-the-fastest-way" in path.name)
+    (first, *_) = csv.DictReader(table.open())
     assert first["network"] == "disc-2" and float(first["cpu_seconds_per_epoch"]) > 0
     assert first["params"] == "22"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The long table of samples, and what is compared beside time: memory, a quantity that nobody knows
-but an entry, and what each command that takes --of says in each."""
+but an entry, costs from times and the user's prices, and what each command that takes --of says."""
 
 import json
 import pickle
@@ -14,18 +14,22 @@ import pytest
 
 import plots
 from plots import units
+from plots.file.prices import read_prices, with_costs
 from plots.file.quantities import ESTIMATED_ENERGY, QUANTITIES, Quantity
+from plots.file.samples import in_quantity
 from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
 from plots.tests.synthetic_steps import passes
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES
 
-GUIDE = Path(plots.__file__).parents[1] / "docs" / "howto" / "notebook.md"
+GUIDES = Path(plots.__file__).parents[1] / "docs" / "howto"
 
 
 def test_the_example_of_the_docs_runs(tmp_path, monkeypatch, capsys):
     synthetic.write(tmp_path / "results" / "m" / "file.json", synthetic.sweep())
     monkeypatch.chdir(tmp_path)
-    first, frame = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    first, frame = re.findall(
+        r"```python\n(.*?)```", (GUIDES / "notebook.md").read_text("utf-8"), re.DOTALL
+    )
     names: dict[str, object] = {}
     exec(first, names)
     lines = capsys.readouterr().out.splitlines()
@@ -57,8 +61,8 @@ def test_a_line_is_a_value_with_all_that_is_known_of_it(write):
     (memory,) = set(step.where(quantity="memory").columns["value"])
     assert memory == 16 * synthetic_steps.NETWORKS["alexnet-r"].params
     for quantity, places in (("memory", [None]), ("time", [*range(9)])):
-        own = step.where(quantity=quantity).columns
-        assert own["repetition"] == own["instance"] == places
+        columns = step.where(quantity=quantity).columns
+        assert columns["repetition"] == columns["instance"] == places
     assert "seconds_per_step" not in samples.columns["quantity"]  # which follows
 
 
@@ -71,11 +75,11 @@ def memory(gpu: float = 2e5) -> dict:
     """Training steps whose memory grows with the batch: the GPU needs less of it from 38."""
     entries = []
     for batch in (2, 8, 32, 128, 1024):
-        for way, own in (
+        for way, peak_bytes in (
             (synthetic_steps.cpu_configuration("alexnet-r", 2, batch), 1e6 * batch),
             (synthetic_steps.gpu_configuration("alexnet-r", batch), 3e7 + gpu * batch),
         ):
-            entries += synthetic_steps.samples(way, peak_bytes=own)
+            entries += synthetic_steps.samples(way, peak_bytes=peak_bytes)
     entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     return synthetic.document(entries, gpu="synthetic GPU")
 
@@ -121,10 +125,10 @@ def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_b
             (synthetic.cpu_configuration(model, 1), (params / 5e4) ** 0.8),
             (synthetic.gpu_configuration(model), 1.0),
         ):
-            own = synthetic.samples(way, [0.1] * 9)  # equally fast
-            for place, entry in enumerate(own):
+            samples = synthetic.samples(way, [0.1] * 9)  # equally fast
+            for place, entry in enumerate(samples):
                 entry["joules"] = joules ** (-1 if is_more_better else 1) * (1 + 0.002 * place)
-            entries += own
+            entries += samples
     path = write(synthetic.document(entries, gpu="synthetic GPU"))
     printed = shell("crossover", path, "--all", f"--of={energy.name}", f"--charts={tmp_path}")
     text = " ".join(printed.out.split())
@@ -161,7 +165,7 @@ REFUSED = {
 }
 # Of each quantity but time, of which plots/tests/snapshots are, what `crossover`, `compare` and
 # `report` say, and the others that know it.
-SAID = {
+PHRASES = {
     "memory": {
         "crossover": "At 2,804,390 parameters (disc-11, batch 100) the CPU needs 1.33 times the",
         "report": "The GPU needs less memory from 58,800 parameters (58,800 to 58,800), on fully",
@@ -225,9 +229,10 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("command", FLAGS)
 def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, shell):
     monkeypatch.chdir(folder)
-    quantity, said = QUANTITIES[name], SAID[name]
-    said = {"compare": f"family ratio rows {quantity.better} {quantity.worse}", **said}
-    expected = said.get(command)
+    quantity = QUANTITIES[name]
+    expected = PHRASES[name].get(command)
+    if command == "compare":
+        expected = f"family ratio rows {quantity.better} {quantity.worse}"
     prices = ("--price=cpu=0.10/h", "--price=gpu=1.20/h") if quantity.is_priced else ()
     printed = shell(*FLAGS[command], f"--of={name}", *prices, code=0 if expected else 2)
     text = printed.out if expected else printed.err
@@ -239,8 +244,8 @@ def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, sh
 
 
 def test_another_process_has_the_same_quantities():
-    for one in (*QUANTITIES.values(), ESTIMATED_ENERGY):
-        assert pickle.loads(pickle.dumps(one)) is one
+    for quantity in (*QUANTITIES.values(), ESTIMATED_ENERGY):
+        assert pickle.loads(pickle.dumps(quantity)) is quantity
 
 
 def test_charts_and_other_questions_are_of_time(folder, monkeypatch, shell):
@@ -253,3 +258,94 @@ def test_charts_and_other_questions_are_of_time(folder, monkeypatch, shell):
     ):
         prices = ("--of=cost", "--price=cpu=1/h", "--price=gpu=1/h")
         assert why in shell(*flags, *prices, code=2).err
+
+
+# --- costs
+
+PRICES = ("--price", "cpu=0.10/h", "--price", "gpu=1.20/h")
+
+
+def test_the_gpu_costs_less_from_a_larger_size_than_it_wins_from(write, shell):
+    path = write(synthetic.sweep())
+    printed = shell("crossover", path, "--of=cost", *PRICES)
+    assert printed.err == "CPU: 0.100 an hour.\nGPU: 1.20 an hour.\n"
+    text = " ".join(printed.out.split())
+    assert "From which network size does a GPU cost less?" in text
+    assert "the CPU costs 4.26 times as much: 2.07e-5 an epoch on the CPU" in text
+    assert "from which size the gpu trains disc networks more cheaply than the cpu" in text.lower()
+    # A row of the file has no result, and so no quotient.
+    assert "what makes the cost" in shell("why", path, "--of=cost", *PRICES).out
+    table = ("crossover", path, "--format=json")
+    times, costs = (json.loads(shell(*table, *more).out) for more in ((), ("--of=cost", *PRICES)))
+    sizes = [tables[0]["rows"][0]["crossover"] for tables in (times, costs)]
+    assert sizes[1] > 5 * sizes[0]
+    for time, cost in zip(times[1]["rows"], costs[1]["rows"], strict=True):
+        assert cost["speed_up"] == pytest.approx(time["speed_up"] / 12, rel=1e-3)
+        assert cost["gpu_money"] == pytest.approx(time["gpu_seconds"] * 1.2 / 3600, rel=1e-6)
+    million = json.loads(shell(*table, "--of=cost-per-million-samples", *PRICES).out)
+    epoch, samples = costs[1]["rows"][0]["gpu_money"], synthetic.ROWS["disc"]
+    assert million[1]["rows"][0]["gpu_money"] == pytest.approx(epoch / samples * 1e6)
+
+
+def test_a_file_of_prices_is_that_of_the_docs(write, shell, tmp_path):
+    (example,) = re.findall(
+        r"```json\n(.*?)```", (GUIDES / "money.md").read_text("utf-8"), re.DOTALL
+    )
+    prices = tmp_path / "prices.json"
+    prices.write_text(example, "utf-8")
+    flags = ("crossover", write(synthetic.sweep()), "--of=cost")
+    assert shell(*flags, "--price", prices, "--price=gpu=1.20/h").err.splitlines() == [
+        "CPU: 0.100 an hour (a provider, 2 cores, 2026-11-26).",
+        "GPU: 1.20 an hour.",
+        "GPU: bought for 2,000, it costs less than rented after 1,667 hours of use.",
+    ]
+    bought = shell(*flags, "--price", prices).err.splitlines()
+    assert bought[1] == "GPU: 0.333 an hour, bought for 2,000 (a shop)."
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("cpu=0.10", "--price: cpu=0.10 is no price; say cpu=0.10/h, gpu=1.20/h"),
+        ("gpu=-1/h", "gpu=-1/h: per_hour is -1, and must be a number above 0"),
+        ("gpu=1e99/h", "must be a number above 0 and below 1e12"),
+        ("gpu=2000/0y", "gpu=2000/0y: years is 0, and must be a number above 0"),
+        ("none.json", "none.json: No such file or directory; say cpu="),
+        ("{", "is not JSON: "),
+        ('{"for": "gpu"}', "holds no list of prices"),
+        ('[{"for": "tpu", "per_hour": 1}]', 'has no "for": "cpu" or "gpu"'),
+        ('[{"for": "gpu", "cost": 1}]', "has a key that is not known, cost; the keys are for, "),
+        ('[{"for": "gpu", "per_hour": "much"}]', "per_hour is much, and must be a number"),
+        ('[{"for": "gpu", "purchase": 1}]', "needs per_hour alone, or purchase with years"),
+        ('[{"for": "gpu", "per_hour": 1, "years": 1}]', "needs per_hour alone, or purchase"),
+    ],
+)
+def test_what_is_no_price_is_said(write, shell, tmp_path, text, why):
+    if text[0] in "[{":
+        (tmp_path / "prices.json").write_text(text)
+        text = tmp_path / "prices.json"
+    flags = ("crossover", write(synthetic.sweep()), "--of=cost", f"--price={text}")
+    assert why in shell(*flags, code=2).err
+
+
+def test_costs_need_prices_and_prices_costs(write, shell):
+    path = write(synthetic.sweep())
+    assert "--of=cost needs --price, of the gpu: say" in (
+        shell("crossover", path, "--of=cost", "--price=cpu=1/h", code=2).err
+    )
+    assert "--price is of costs; say --of=cost, too" in (
+        shell("crossover", path, "--price=cpu=1/h", code=2).err
+    )
+    assert "cheaper" in shell("compare", path, path, "--of=cost", *PRICES).out
+
+
+def test_a_cost_is_of_one_operation_where_a_repetition_has_many(read):
+    file = read(synthetic_probes.everything())
+    priced = in_quantity(with_costs(file, read_prices("cpu=3600/h")), QUANTITIES["cost"])
+    times = {row.name: row for row in file.rows}
+    products = [row for row in priced.rows if row.family == "Gemm" and not row.failure]
+    assert products
+    for row in products:
+        time = times[row.name]
+        assert time.count > 1
+        assert row.median == pytest.approx(time.median / time.count)

@@ -47,7 +47,7 @@ def private() -> dict[str, Any]:
         os=f"Linux of alice {ANYWHERE}",
     )
     at(document, "software")["flags"] = "-O3 -I/home/alice/include -fmap=/data/src=. -L/opt/l"
-    own = {
+    run = {
         "command": ["/opt/bench", "--out=~/a.json", "--benchmark_context=where=secret room"],
         "environment": {
             "OMP_NUM_THREADS": "2",
@@ -56,7 +56,7 @@ def private() -> dict[str, Any]:
             "NCCL_HOSTID": "secret room",
         },
     }
-    at(document, "configuration").update(own)
+    at(document, "configuration").update(run)
     failed = next(row for row in document["rows"] if "outcome" in row)
     failed |= {"error_message": f"{ANYWHERE} on secret-host", "warnings": ["alice is logged in"]}
     return document
@@ -89,10 +89,10 @@ def test_nothing_private_is_left(share):
     assert configuration["command"] == ["bench", "--out=a.json", "--benchmark_context=…"]
     assert configuration["environment"]["LD_PRELOAD"] == "libjemalloc.so:libnuma.so"
     assert configuration["environment"]["OMP_NUM_THREADS"] == "2"
-    said = printed.out
-    shown = said[said.index("What it says") : said.index("Left out")]
+    told = printed.out
+    shown = told[told.index("What it says") : told.index("Left out")]
     assert "a-cpu-2c" in shown and not any(word in shown for word in PRIVATE)
-    assert "  context.host_name\n" in said and "Nothing was sent." in said
+    assert "  context.host_name\n" in told and "Nothing was sent." in told
 
 
 def test_nothing_private_is_left_wherever_it_stood():

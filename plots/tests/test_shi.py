@@ -21,7 +21,7 @@ def figures():
 
 
 def loaded(write, *entries, name: str = "file.json", **options):
-    content = synthetic.document([one for row in entries for one in row], **options)
+    content = synthetic.document([entry for row in entries for entry in row], **options)
     return loading.load_file(write(content, name))
 
 
@@ -33,7 +33,7 @@ def cell(table: Table, network: str, framework: str, key: str):
     return line[place]
 
 
-def test_every_published_cell_is_there(figures):
+def test_every_published_cell_is_there_and_the_fastest_bold(figures):
     table = shi_table(figures, [])
     assert len(table.columns) == 2 + 13 and len(table.lines) == 7 * 5
     assert len(figures) == 455
@@ -44,14 +44,10 @@ def test_every_published_cell_is_there(figures):
         assert shown.value == figure.seconds
         assert shown.text == (figure.text if figure.seconds else "–")
     assert "FCN-R 1024" in table.notes[0]
-
-
-def test_the_fastest_of_each_group_is_bold(figures):
-    table = shi_table(figures, [])
-    for line in table.lines:
+    for line in table.lines:  # the fastest of each group is bold
         for group in {column.group for column in table.columns if column.group}:
-            own = zip(line, table.columns, strict=True)
-            members = [cell for cell, column in own if column.group == group]
+            columned = zip(line, table.columns, strict=True)
+            members = [cell for cell, column in columned if column.group == group]
             times = [cell.value for cell in members if cell.value is not None]
             bold = [cell.value for cell in members if cell.bold]
             assert set(bold) == ({min(times)} if times else set())
@@ -91,7 +87,7 @@ def test_rows_stand_below_the_frameworks_in_columns_of_their_own(figures, write)
     )
     table = shi_table(figures, [file])
     cpu, of_two, gpu = (f"synthetic_machine_{on}_seconds" for on in ("cpu_1", "cpu_2", "gpu"))
-    for network, framework, key, seconds, said in (
+    for network, framework, key, seconds, notes in (
         ("FCN-R", "Crossover", cpu, 2.0, []),
         ("FCN-R", "Crossover", of_two, 1.1, []),
         ("FCN-R", "Crossover", "desktop_1_seconds", None, []),
@@ -102,16 +98,17 @@ def test_rows_stand_below_the_frameworks_in_columns_of_their_own(figures, write)
         ("AlexNet-R", "Crossover, bf16", of_two, 0.05, []),
         ("LSTM", "Crossover", cpu, None, ["skipped: 9 GB"]),
     ):
-        own = cell(table, network, framework, key)
-        assert own.value == (seconds and pytest.approx(seconds)), (network, framework, key)
-        assert [table.notes[mark - 1] for mark in own.marks] == said
+        shown = cell(table, network, framework, key)
+        assert shown.value == (seconds and pytest.approx(seconds)), (network, framework, key)
+        assert [table.notes[mark - 1] for mark in shown.marks] == notes
     assert cell(table, "FCN-R", "Crossover", of_two).bold
     lines = [line[1].text for line in table.lines if line[0].text == "FCN-R"]
     assert lines == ["Caffe", "CNTK", "TF", "MXNet", "Torch", "Crossover", "Crossover, bf16"]
     assert len(table.lines) == 35 + 6
-    ratios = [one.against["cpu"].ratio for one in ours(figures, file.rows) if one.side == "cpu"]
+    on_cpu = [measured for measured in ours(figures, file.rows) if measured.side == "cpu"]
+    ratios = [measured.against["cpu"].ratio for measured in on_cpu]
     assert ratios == pytest.approx([0.382 / 1.5, 0.252 / 1.1, 0.971 / 0.2, 0.971 / 0.05])
-    assert {one.precision for one in means(figures, file.rows)} == {"f32"}  # that of the table
+    assert {mean.precision for mean in means(figures, file.rows)} == {"f32"}  # that of the table
     both = loaded(write, epochs(1, [8.0] * 5), step("fcn-r", 1, [1.5] * 5))
     ((_, rows),) = newest_with_rows(figures, [both])
     assert [row.median for row in rows] == [1.5]  # steps come before epochs
@@ -138,9 +135,9 @@ def test_ratios_are_to_the_fastest_published_figures(figures, write):
     assert cpu["gpu_high"] == pytest.approx(0.0275 / 0.25)
     for side in ("cpu", "gpu"):
         best = min(
-            one.seconds
-            for one in figures
-            if one.network == "AlexNet-R" and one.side == side and one.seconds
+            figure.seconds
+            for figure in figures
+            if figure.network == "AlexNet-R" and figure.side == side and figure.seconds
         )
         assert cpu[f"published_{side}_seconds"] == best
 
@@ -148,15 +145,16 @@ def test_ratios_are_to_the_fastest_published_figures(figures, write):
 def test_the_interval_is_that_of_the_repetitions(figures, write):
     times = [0.20, 0.21, 0.22, 0.23, 0.24, 0.25, 0.26, 0.27, 0.28]
     file = loaded(write, step("fcn-s", 1, times))
-    (one,) = ours(figures, file.rows)
-    ratio = one.against["cpu"]
+    (measured,) = ours(figures, file.rows)
+    ratio = measured.against["cpu"]
     assert ratio.ratio == pytest.approx(0.382 / 0.24)
     assert 0.382 / 0.28 < ratio.low < ratio.ratio < ratio.high < 0.382 / 0.20
     few = loaded(write, step("fcn-s", 1, [0.2] * (statistics.FEWEST_SAMPLES - 1)))
     assert ours(figures, few.rows)[0].against["cpu"].low is None
     assert "What has no interval has too few repetitions for one." in brought(figures, [few])[0]
     both = loaded(write, step("fcn-s", 1, times), step("alexnet-r", 1, times[:4]))
-    lows = {one.networks[0]: one.against["cpu"].low for one in ours(figures, both.rows)}
+    of_both = ours(figures, both.rows)
+    lows = {measured.networks[0]: measured.against["cpu"].low for measured in of_both}
     assert lows == {"FCN-S": ratio.low, "AlexNet-R": None}  # each by its own repetitions
 
 
@@ -170,7 +168,7 @@ def test_the_sentence_says_which_device_against_which_and_over_what(figures, wri
         date="2025-03-01T00:00:00+00:00",
     )
     (sentence,) = brought(figures, [file])
-    for said in (
+    for phrase in (
         "What 9 years brought in f32: the CPU of synthetic machine (",
         "synthetic CPU, 2 cores) is 2.00 times (",
         "geometric means over 2 of 7 networks (FCN-R, LSTM)",
@@ -178,7 +176,7 @@ def test_the_sentence_says_which_device_against_which_and_over_what(figures, wri
         "4.00 times (3.87 to 4.12) as fast as the fastest published GPU (GTX 1080)",
         "on FCN-R alone, the only one of 7 networks measured here",
     ):
-        assert said in sentence
+        assert phrase in sentence
     table = ratio_table(figures, [file])
     mean = next(line for line in table.records() if line["network"] == "geometric mean of 2")
     assert mean["cpu_ratio"] == pytest.approx(2.0) and mean["seconds"] is None
@@ -198,12 +196,12 @@ def test_nothing_is_claimed_without_a_row(figures, write):
 
 
 def test_what_differs_from_the_published_networks_is_said(figures, write):
-    known = load_differences()
-    assert set(known) < {figure.network for figure in figures} and "FCN-R" not in known
-    own = loaded(write, step("fcn-r", 1, [1.0] * 5), step("alexnet-r", 1, [1.0] * 5))
-    for table in (shi_table(figures, [own]), ratio_table(figures, [own])):
+    differences = load_differences()
+    assert set(differences) < {figure.network for figure in figures} and "FCN-R" not in differences
+    file = loaded(write, step("fcn-r", 1, [1.0] * 5), step("alexnet-r", 1, [1.0] * 5))
+    for table in (shi_table(figures, [file]), ratio_table(figures, [file])):
         assert [note for note in table.notes if "LRN" in note] == [
-            f"AlexNet-R: {known['AlexNet-R']}."
+            f"AlexNet-R: {differences['AlexNet-R']}."
         ]
         assert not any(note.startswith("ResNet") for note in table.notes)
 
@@ -227,15 +225,14 @@ def test_another_batch_size_or_network_is_no_row_of_it(figures, write):
     file = loaded(write, synthetic.samples(other, [1.0] * 5), heart)
     table = shi_table(figures, [file])
     assert len(table.lines) == 35 and len(table.columns) == 15
-    assert any("no row of these networks" in note for note in table.notes)
 
 
 def test_of_a_machine_the_newest_file_with_such_rows_counts(figures, write):
     heart = synthetic.samples(synthetic.cpu_configuration("heart", 1))
     rows = epochs(1, [4.0] * 5), heart, epochs(1, [8.0] * 5)
     files = [
-        loaded(write, own, name=f"{day}.json", date=f"2020-01-0{day}")
-        for day, own in zip((2, 3, 1), rows, strict=True)
+        loaded(write, entries, name=f"{day}.json", date=f"2020-01-0{day}")
+        for day, entries in zip((2, 3, 1), rows, strict=True)
     ]
     table = shi_table(figures, files)
     assert cell(table, "FCN-R", "Crossover", "synthetic_machine_cpu_1_seconds").value == 1.0

@@ -12,8 +12,7 @@ from plots.cli import main
 from plots.features.predict import analysis
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_sweep
-from plots.tests.browser import browse
-from plots.tests.browser import pytestmark as with_browser
+from plots.tests.conftest import browse, with_browser
 
 NAMES = ("synthetic-a-8c", "synthetic-b-64c")
 LINK = re.compile(r'href="([^"#]+)"')
@@ -26,9 +25,9 @@ frame.onload = () => {
   const all = shown().length;
   select.value = "Synth 100";
   select.dispatchEvent(new frame.contentWindow.Event("change"));
-  const said = page.querySelector("#ladder output").textContent;
+  const output = page.querySelector("#ladder output").textContent;
   const names = shown().map(row => row.cells[0].textContent);
-  document.body.textContent = `FOUND ${all} ${names} ${said} END`;
+  document.body.textContent = `FOUND ${all} ${names} ${output} END`;
 };
 frame.srcdoc = SOURCE;
 document.body.append(frame);
@@ -71,10 +70,10 @@ def site(five, tmp_path_factory):
 @pytest.mark.slow
 def test_the_ladder_has_each_machine_and_card_and_every_link_leads_to_a_file(site):
     page = (site / "index.html").read_text(encoding="utf-8")
-    found = lines(page)
-    measured = [line for line in found if "predicted" not in line[1]]
-    assert found[: len(measured)] == measured
-    assert {line[0] for line in found} == {*NAMES, "synthetic machine"}
+    ladder = lines(page)
+    measured = [line for line in ladder if "predicted" not in line[1]]
+    assert ladder[: len(measured)] == measured
+    assert {line[0] for line in ladder} == {*NAMES, "synthetic machine"}
     (wide,) = (line for line in measured if line[0] == "synthetic machine")
     assert wide[2].startswith("GPU at every size measured")
     assert all(re.fullmatch(r"from \d+ parameters \(\d+ to \d+\)", text) for text in wide[3:5])
@@ -82,8 +81,8 @@ def test_the_ladder_has_each_machine_and_card_and_every_link_leads_to_a_file(sit
     assert [other[2], *other[4:7]] == ["–", "–", "Synthetic B, 64 cores", "2020-01-01"]
     for link in set(LINK.findall(page)):
         assert (site / link).is_file(), link
-    for one in site.glob("*/index.html"):
-        assert (one.parent / one.read_text()).resolve() == site / "index.html"
+    for path in site.glob("*/index.html"):
+        assert (path.parent / path.read_text()).resolve() == site / "index.html"
 
 
 @with_browser[0]

@@ -200,8 +200,8 @@ def outline(names: str) -> str:
     files = loading.load_files(map(Path, names.split()))[0]
     contents = report.build_report(files, predicted=predictions(files))
     page = re.sub(r"(?s)<(svg|table|style|script)\b.*?</\1>", "", contents[report.PAGE].decode())
-    said = re.findall(r"(?s)<(h[1-4]|p|li|caption|summary|pre)\b[^>]*>(.*?)</\1>", page)
-    lines = [f"{tag}: {' '.join(re.sub('<[^>]+>', ' ', text).split())}" for tag, text in said]
+    elements = re.findall(r"(?s)<(h[1-4]|p|li|caption|summary|pre)\b[^>]*>(.*?)</\1>", page)
+    lines = [f"{tag}: {' '.join(re.sub('<[^>]+>', ' ', text).split())}" for tag, text in elements]
     return html.unescape("\n".join(lines)) + "\n"
 
 
@@ -221,8 +221,8 @@ def fault(place: str, value: object) -> str:
     try:
         return f"{place}: read as {loading.load_file(Path('fault.json')).rows[0].name}\n"
     except loading.BadFileError as error:
-        said = str(error).removeprefix("fault.json: ")
-        return f"{said.replace(row[0]['name'], 'ROW')}\n"
+        sentence = str(error).removeprefix("fault.json: ")
+        return f"{sentence.replace(row[0]['name'], 'ROW')}\n"
 
 
 def printed(command: str) -> str:

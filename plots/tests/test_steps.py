@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the family Minibatch wherever rows are read, compared, explained and shown."""
+"""Rows of Minibatch and of Forward wherever rows are read, compared, explained and shown."""
+
+import json
+import re
 
 import numpy as np
 import pytest
 
+import plots
 from plots.core.charts.crossover import draw_charts
-from plots.core.cost import has_own_rates
+from plots.core.cost import BENCH_PATH, has_own_rates
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.headline import headline, over_batches
 from plots.core.machines import side_by_side
@@ -16,6 +20,7 @@ from plots.features.answer import section as verdict
 from plots.features.answer.glance import glance
 from plots.features.crossover import section as crossovers
 from plots.features.machines.table import machines_table
+from plots.features.predict import analysis as predict
 from plots.features.record import section as record
 from plots.features.training.section import steps
 from plots.features.why import section as reasons
@@ -25,6 +30,8 @@ from plots.file import loading
 from plots.file.families import EPOCH, MINIBATCH
 from plots.tests import synthetic, synthetic_steps
 from plots.tests.conftest import why_tables
+from plots.tests.synthetic_steps import passes
+from plots.tests.synthetic_sweep import DISC_MODELS
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +50,11 @@ def load(read):
 # --- the file
 
 
-def test_a_row_is_read_with_all_it_counts(load):
-    (row,) = load(
-        synthetic_steps.samples(synthetic_steps.cpu_configuration("alexnet-r", 2), [0.2, 0.3, 0.25])
-    ).rows
+def test_a_row_is_read_with_all_it_counts(read):
+    configuration = synthetic_steps.cpu_configuration("alexnet-r", 2)
+    entries = synthetic_steps.samples(configuration, [0.2, 0.3, 0.25])
+    document = synthetic.as_file(synthetic.document(entries))
+    (row,) = read(document).rows
     assert (row.median, row.optimizer) == (0.25, "sgd")
     assert row.verification.batch == 4
     assert row.counters["seconds_per_step"] == 0.25
@@ -54,78 +62,57 @@ def test_a_row_is_read_with_all_it_counts(load):
     profile = sum(value for key, value in row.counters.items() if key[8:] in PARTS)
     assert row.counters["seconds_unattributed"] == pytest.approx(0.25 - profile)
     assert "seconds_per_epoch" not in row.counters
-
-
-def test_the_schema_asks_for_what_a_row_needs(read):
-    configuration = synthetic_steps.cpu_configuration("lstm", 1)
-    document = synthetic.document(synthetic_steps.samples(configuration, [0.3] * 3))
-    document = synthetic.as_file(document)
-    (row,) = document["rows"]
-    for key in ("rows", "steps", "peak_bytes", "reorders"):
-        row.pop(key)
-    assert read(document).rows[0].counters["seconds_per_step"] == 0.3
-    for key in ("verification", "params", "batch", "flops", "loss_first_step", "cpu_threads"):
-        document["rows"] = [{name: value for name, value in row.items() if name != key}]
-        with pytest.raises(loading.BadFileError, match=f'field "{key}": is missing'):
-            read(document)
-    for key in ("model", "batch", "precision", "execution", "cpu_threads"):
-        fewer = {name: value for name, value in configuration.items() if name != key}
-        document["rows"] = [{**row, "configuration": fewer}]
-        with pytest.raises(loading.BadFileError, match=f"configuration.{key}"):
-            read(document)
+    for key in ("rows", "steps", "peak_bytes", "reorders"):  # which an older file lacks
+        document["rows"][0].pop(key)
+    assert read(document).rows[0].counters["seconds_per_step"] == 0.25
 
 
 # --- crossovers over batch size
 
 
-def test_a_network_is_a_curve_over_its_batches(file):
-    found = [one for one in comparisons(file) if one.family == MINIBATCH]
-    assert {one.model for one in found} == {"alexnet-r", "fcn-r"}
-    assert all(one.measure == "batch" and "batch" not in one.common for one in found)
-    assert {tuple(one.sizes) for one in found} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
+def test_a_network_is_a_curve_over_its_batches_that_crosses_where_the_formula_says(file):
+    compared = [pair for pair in comparisons(file) if pair.family == MINIBATCH]
+    assert {pair.model for pair in compared} == {"alexnet-r", "fcn-r"}
+    assert all(pair.measure == "batch" and "batch" not in pair.common for pair in compared)
+    assert {tuple(pair.sizes) for pair in compared} == {(2.0, 8.0, 32.0, 128.0, 1024.0)}
     # Two thread counts and the best of them against two ways of the GPU.
-    assert len(found) == 2 * 3 * 2
-
-
-def test_the_batch_from_which_the_gpu_wins_is_that_of_the_formula(file):
+    assert len(compared) == 2 * 3 * 2
+    # The batch from which the GPU wins is that of the formula.
     network = synthetic_steps.NETWORKS["alexnet-r"]
-    (one,) = [one for one in over_batches(comparisons(file)) if one.model == "alexnet-r"]
-    assert one.gpu.configuration["data"] == "resident"  # which wins earlier
+    (pair,) = [pair for pair in over_batches(compared) if pair.model == "alexnet-r"]
+    assert pair.gpu.configuration["data"] == "resident"  # which wins earlier
     # 10 ms and flops / 5e12 on the GPU against flops / (3e10 * 2 ** 0.9).
     known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
-    assert one.crossover.kind == "once"
-    assert one.crossover.low * 0.97 < known < one.crossover.high * 1.03
+    assert pair.crossover.kind == "once"
+    assert pair.crossover.low * 0.97 < known < pair.crossover.high * 1.03
+    of_epochs, of_steps = speed_ups(file), speed_ups(file, MINIBATCH)
+    assert {speed_up.family for speed_up in of_epochs} == {EPOCH}
+    assert {speed_up.family for speed_up in of_steps} == {MINIBATCH}
+    assert len(of_steps) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
 
 
 def test_the_headline_stays_the_one_over_parameters(file, read):
     alone = read(synthetic_steps.machine(epochs=False))
-    said = glance(file, comparisons(file))
-    assert said.sentence.endswith(", on fully connected networks at batch 100.")
+    answer = glance(file, comparisons(file))
+    assert answer.sentence.endswith(", on fully connected networks at batch 100.")
     assert headline(alone, comparisons(alone)) == []
-    said = glance(alone, comparisons(alone))
-    assert said.sentence.endswith(", training fcn-r step by step.")
-    first, second = said.lines
+    answer = glance(alone, comparisons(alone))
+    assert answer.sentence.endswith(", training fcn-r step by step.")
+    first, second = answer.lines
     assert first.startswith("At 14,204,938 parameters (fcn-r, batch 1,024) the GPU is ")
     assert second.startswith("alexnet-r: from batch ")
 
 
 def test_without_curves_or_a_gpu_it_says_what_there_is(load):
     both = load(synthetic_steps.steps(["lstm", "resnet-56"]), gpu="synthetic GPU")
-    said = glance(both, comparisons(both))
-    assert said.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
-    assert any("lstm, batch 128) the GPU is" in line for line in said.lines)
+    answer = glance(both, comparisons(both))
+    assert answer.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
+    assert any("lstm, batch 128) the GPU is" in line for line in answer.lines)
     cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
     first, second = glance(cpu, comparisons(cpu)).lines
     assert first.startswith("The CPU trains lstm (6,182,672 parameters) at 2.6")
     assert "s a training step of 128 samples on 2 threads" in first
     assert second.endswith("(here: synthetic).")
-
-
-def test_speed_ups_of_epochs_and_steps_are_apart(file):
-    epochs, own = speed_ups(file), speed_ups(file, MINIBATCH)
-    assert {one.family for one in epochs} == {EPOCH}
-    assert {one.family for one in own} == {MINIBATCH}
-    assert len(own) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
 
 
 def test_rows_that_do_other_work_are_not_compared(load):
@@ -134,7 +121,7 @@ def test_rows_that_do_other_work_are_not_compared(load):
         if entry["configuration"]["device"] != "cpu" and entry["configuration"]["batch"] == "8":
             entry["workload"] = "0123456789abcdef"
     file = load(entries, gpu="synthetic GPU")
-    assert {one.batch for one in speed_ups(file, MINIBATCH)} == {"128"}
+    assert {speed_up.batch for speed_up in speed_ups(file, MINIBATCH)} == {"128"}
     assert comparisons(file) == []
 
 
@@ -162,8 +149,9 @@ def test_every_part_of_a_profile_has_a_share_and_a_colour(file):
         assert total == pytest.approx(split.row.median)
 
 
-def test_why_has_tables_of_both(file):
-    tables = why_tables(file, comparisons(file))
+def test_why_has_tables_of_both_and_changes_of_each(file):
+    compared = comparisons(file)
+    tables = why_tables(file, compared)
     titles = [table.title for table in tables]
     assert len(titles) == len(set(titles)) == 8
     (split,) = (table for table in tables if "of a training step goes" in table.title)
@@ -177,24 +165,20 @@ def test_why_has_tables_of_both(file):
     assert line["bound"] == "compute" and line["step_seconds"] > 0
     (repaid,) = (table for table in tables if "repaid in training steps" in table.title)
     assert repaid.records()[0].keys() >= {"steps", "gpu_step_seconds"}
-
-
-def test_what_changes_the_crossover_is_of_one_family(file):
-    compared = comparisons(file)
     for family in (EPOCH, MINIBATCH):
-        found = counterfactuals(file, compared, family)
-        assert found and {item.pair.family for item in found} == {family}
-    assert all("parameters" not in item.sentence for item in found)
+        changes = counterfactuals(file, compared, family)
+        assert changes and {change.pair.family for change in changes} == {family}
+    assert all("parameters" not in change.sentence for change in changes)
 
 
 def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
     ways = (("graph", "pageable"),)
     entries = synthetic_steps.steps(["alexnet-r"], ways=ways, batches=(2, 8, 32, 128))
     file = load(entries, gpu="synthetic GPU")
-    found = counterfactuals(file, comparisons(file), MINIBATCH)
-    (item,) = (item for item in found if not item.measured)  # 5 % of each step are copies
-    assert item.change == "without copies to the GPU"
-    assert item.after.size / item.before.size == pytest.approx(0.95, rel=0.03)
+    changes = counterfactuals(file, comparisons(file), MINIBATCH)
+    (change,) = (change for change in changes if not change.measured)  # 5 % of each step are copies
+    assert change.change == "without copies to the GPU"
+    assert change.after.size / change.before.size == pytest.approx(0.95, rel=0.03)
 
 
 def test_the_chart_names_networks_by_batch(file):
@@ -231,7 +215,7 @@ def test_machines_have_a_ratio_of_steps(read):
 
 def test_steps_of_networks_without_convolutions_join_the_fit(file):
     series, _ = fit_series(file, "f32")
-    cpu = next(one for one in series if one.label == "CPU, 1 thread")
+    cpu = next(fitted for fitted in series if fitted.label == "CPU, 1 thread")
     assert {"lstm", "fcn-s", "disc-2"} < set(cpu.residuals)
     assert "alexnet-r" not in cpu.residuals
     assert {has_own_rates(row) for row in step_rows(file)} == {True, False}
@@ -266,3 +250,84 @@ def test_sections_show_epochs_then_steps(file):
 
 def test_a_file_without_steps_has_no_section_of_them(read):
     assert steps([read(synthetic.sweep())], Context()) is None
+
+
+# --- networks in use
+
+
+@pytest.fixture
+def used(write):
+    """A file of forward passes."""
+    entries = [
+        entry
+        for model in (*DISC_MODELS, "heart")
+        for batch in (1, 1024)
+        for device in ("cpu", "cuda")
+        for entry in passes(model, batch, device)
+    ]
+    return write(synthetic.document(entries, gpu="synthetic GPU"))
+
+
+def test_latencies_are_shown_and_have_a_crossover_for_each_batch(used, shell):
+    printed = shell("crossover", used, "--of=latency-p99", "--format=json", "--all")
+    crossovers, ratios = json.loads(printed.out)
+    sizes = {line["batch"]: line["crossover"] for line in crossovers["rows"]}
+    # 1 us and 2 params batch / 2e10 are 20 us at 190,000 parameters, and of 1,024 at 186.
+    assert sizes == {1: pytest.approx(190_000, rel=0.1), 1024: pytest.approx(186, rel=0.2)}
+    assert {line["model"] for line in ratios["rows"]} >= {"heart", "disc-12"}
+    best, _, latencies = json.loads(shell("times", used, "--format=json").out)
+    assert best["title"].startswith("Forward passes: the fastest way")
+    line = next(line for line in latencies["rows"] if line["network"] == "heart")
+    assert line["latency_p99_seconds"] == pytest.approx(2 * line["latency_p50_seconds"], rel=0.05)
+    assert line["latency_passes"] == 10_000 - 4
+    samples = plots.load(str(used)).where(model="heart", batch="1", device="cpu")
+    assert len(samples.where(quantity="latency-p99")) == 9
+
+
+def test_crossovers_of_training_know_nothing_of_networks_in_use(used, write, shell):
+    alone = synthetic.sweep()
+    content = json.loads(used.read_text("utf-8"))
+    both = synthetic.as_file(alone)
+    for part in ("rows", "benchmarks"):
+        both[part] += content[part]
+    of_training = shell("crossover", write(alone, "a.json"), "--format=json").out
+    of_both = shell("crossover", write(both, "b.json"), "--format=json").out
+    tables = json.loads(of_both)
+    assert sum("pass" in table["title"] for table in tables) == 2
+    assert [table for table in tables if "pass" not in table["title"]] == json.loads(of_training)
+    assert shell("crossover", write(both, "b.json"), "--summary").out == (
+        shell("crossover", write(alone, "b.json"), "--summary").out
+    )
+
+
+@pytest.mark.skipif(not BENCH_PATH.is_file(), reason="no bench is built to count forward passes")
+def test_cards_that_nobody_measured_are_predicted(write, shell, tmp_path, monkeypatch):
+    monkeypatch.setattr(predict, "BENCH_PATH", BENCH_PATH)
+    entries = [entry for model in DISC_MODELS for entry in passes(model, 1, "cpu")]
+    file = write(synthetic.document(entries))
+    printed = " ".join(shell("predict", file, "--gpu=rtx-4060").out.split())
+    assert printed.count("(a forward pass, graph, pinned, batch 1); predicted, not measured.") == 1
+    shell("report", file, f"--out={tmp_path}")
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert re.search(r"A GPU wins from [^.]* in forward passes at batch 1\.", page)
+    assert "ms a forward pass on this CPU" in page, page[page.find("At the largest") :][:300]
+    every = shell("predict", file, "--gpu=rtx-4060", "--format=json", "--all").out
+    lines = [line for table in json.loads(every) for line in table["rows"] if "model" in line]
+    here = {(line["execution"], line["data"]): line for line in lines if line["model"] == "disc-5"}
+    assert len(here) == 4 and all(line["low_seconds"] for line in here.values())
+    resident, pinned = (
+        here["graph", data]["predicted_pass_seconds"] for data in ("resident", "pinned")
+    )
+    assert 6e-6 < pinned - resident < 2e-5  # two copies
+
+
+def test_the_page_answers_for_networks_in_use(used, shell, tmp_path):
+    shell("report", used, f"--out={tmp_path}")
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "To use the trained network, do you need a GPU?" in page
+    assert "Latency of forward passes (48)" in page
+    assert "10 of 24 lines, evenly spread." in page
+    assert "samples per second" in next(tmp_path.glob("*.throughput.svg")).read_text("utf-8")
+    chart = next(tmp_path.glob("*.passes.svg")).read_text("utf-8")
+    assert "networks disc-N, batch 1" in chart
+    assert "wall-clock time of one pass" in chart and "published" not in chart

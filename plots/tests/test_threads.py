@@ -52,14 +52,14 @@ def test_what_drifts_by_little_is_no_win(ahead: float, kind: str) -> None:
     faster."""
     places = np.arange(len(DISC_SIZES))
     generator = np.random.default_rng(2)
-    one = np.where(places < 5, ahead, 1.0)
-    two = np.select([places < 5, places < 8], [1.0, 1.3], 0.6)
-    found = find_crossover(
-        curve("cpu", one, generator, scale=0.001),
-        curve("cuda", two, generator, scale=0.001),
+    seconds_of_one = np.where(places < 5, ahead, 1.0)
+    seconds_of_two = np.select([places < 5, places < 8], [1.0, 1.3], 0.6)
+    answer = find_crossover(
+        curve("cpu", seconds_of_one, generator, scale=0.001),
+        curve("cuda", seconds_of_two, generator, scale=0.001),
         equal_within=EQUAL_WITHIN,
     )
-    assert found.kind == kind
+    assert answer.kind == kind
 
 
 @pytest.fixture
@@ -78,31 +78,19 @@ def test_networks_in_between_are_discs():
     assert not any(map(DISC.has, ("disc", "disc-8x", "disc-x1", "disco-8", "disc-8-x1.5")))
 
 
-def test_more_threads_pay_where_the_curves_cross(read):
-    file = read(rows())
-    (one,) = more_threads(file)
-    assert one.sides == ("1 thread", "2 threads")
-    assert one.crossover.kind == "once"
-    assert one.crossover.size == pytest.approx(CROSSING, rel=0.05)
-    assert one.crossover.low <= CROSSING <= one.crossover.high
-    assert threads_sentence(file, one).startswith(
-        "At batch 100, 2 threads train disc networks faster than 1 thread from "
-    )
-
-
 def test_sides_that_run_one_program_are_equal(read):
     entries = rows()
     for entry in entries:
-        own = entry["configuration"]
-        is_small = own["model"] in DISC_MODELS[:3]
-        entry["threads_used"] = 1 if is_small else int(own["cpu_threads"])
-    (one,) = more_threads(read(entries))
-    assert one.crossover.winners[:4] == (0, 0, 0, -1)
+        configuration = entry["configuration"]
+        is_small = configuration["model"] in DISC_MODELS[:3]
+        entry["threads_used"] = 1 if is_small else int(configuration["cpu_threads"])
+    (pair,) = more_threads(read(entries))
+    assert pair.crossover.winners[:4] == (0, 0, 0, -1)
 
 
 def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
     ((_, fewest, most),) = thread_pairs(read(rows((1, 2, 8))))  # of a machine with two cores
-    assert [one.configuration["cpu_threads"] for one in (fewest, most)] == ["1", "2"]
+    assert [side.configuration["cpu_threads"] for side in (fewest, most)] == ["1", "2"]
     assert thread_pairs(read(rows((1, 8)))) == []
     assert more_threads(read(rows((2,)))) == []
 
@@ -110,50 +98,44 @@ def test_the_fewest_threads_stand_against_as_many_as_there_are_cores(read):
 @pytest.mark.parametrize(("crossing", "side"), [(1e4, "2 threads"), (1e-4, "1 thread")])
 def test_one_side_that_always_wins_is_said(read, crossing, side):
     file = read(rows(crossing=crossing))
-    said = threads_sentence(file, *more_threads(file))
-    assert f"faster on {side} at every size measured" in said
+    sentence = threads_sentence(file, *more_threads(file))
+    assert f"faster on {side} at every size measured" in sentence
 
 
-def test_pairs_are_those_of_the_same_sides(read):
-    own = pairs(interval(25504, 33000))
+def test_pairs_are_those_of_the_same_sides_and_may_contradict(read):
+    same = pairs(interval(25504, 33000))
     other = pairs(interval(1, 2), common={**PAIRED, "batch": "10"})
-    said = "In paired measurements, 2 threads won reliably from between 25,504 and 33,000"
-    for refinements, has in (((own, other), True), ((other,), False)):
+    words = "In paired measurements, 2 threads won reliably from between 25,504 and 33,000"
+    for refinements, has in (((same, other), True), ((other,), False)):
         file = read(rows(), *refinements)
-        (one,) = more_threads(file)
-        assert (said in threads_sentence(file, one)) == has
-        assert bool(pairs_of(file, one)) == has
-
-
-def test_of_a_resumed_run_the_last_pairs_count(read):
+        (pair,) = more_threads(file)
+        assert (words in threads_sentence(file, pair)) == has
+        assert bool(pairs_of(file, pair)) == has
+    file = read(rows(), pairs(interval(100, 200)))  # far away
+    compared = more_threads(file)
+    words = "contradict that: 2 threads won reliably from between 100"
+    assert words in threads_sentence(file, compared[0])
+    assert DISAGREES in threads_table(file, compared).notes
+    # Of a run that was resumed the last pairs count.
     file = read(rows(), pairs(complete=False), pairs(interval(25504, 33000)))
-    (one,) = more_threads(file)
-    assert pairs_of(file, one).complete
+    assert pairs_of(file, more_threads(file)[0]).complete
 
 
 @pytest.mark.parametrize(("low", "high"), [(40_000, 60_000), (400, 600)])
 def test_pairs_of_the_device_stand_for_the_best_thread_count(read, low, high):
     second = {"device": "cuda", "execution": "graph", "data": "pinned"}
-    own = pairs(interval(low, high), kind="device", second=second)
-    file = read(known(50_000), own, gpu="synthetic GPU")
-    found = comparisons(file)
-    assert pairs_of(file, next(one for one in found if one.cpu.candidates))
-    table, contradicts = crossover_table([(file, found)]), high < 50_000
+    paired = pairs(interval(low, high), kind="device", second=second)
+    file = read(known(50_000), paired, gpu="synthetic GPU")
+    compared = comparisons(file)
+    assert pairs_of(file, next(pair for pair in compared if pair.cpu.candidates))
+    table, contradicts = crossover_table([(file, compared)]), high < 50_000
     (record,) = table.records()
     assert (record["pairs_low"], record["pairs_high"]) == (low, high)
     between = f"between {low:,} and {high:,} parameters"
     assert record["pairs"] == f"GPU won reliably from {between}"
     assert (DISAGREES in table.notes) == contradicts
     head = "Paired measurements contradict that:" if contradicts else "In paired measurements,"
-    assert f"{head} the GPU won reliably from {between}." in glance(file, found).lines
-
-
-def test_a_contradiction_is_flagged(read):
-    far = read(rows(), pairs(interval(100, 200)))
-    found = more_threads(far)
-    said = "contradict that: 2 threads won reliably from between 100"
-    assert said in threads_sentence(far, found[0])
-    assert DISAGREES in threads_table(far, found).notes
+    assert f"{head} the GPU won reliably from {between}." in glance(file, compared).lines
 
 
 def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:
@@ -174,7 +156,7 @@ FIRST, SECOND = (partial(PairedInterval, side) for side in ("first", "second"))
 
 
 @pytest.mark.parametrize(
-    ("answer", "found", "expected"),
+    ("answer", "paired", "expected"),
     [
         (once(), refinement(FIRST(110, 130)), False),
         (once(), refinement(FIRST(121, 130)), True),
@@ -194,12 +176,12 @@ FIRST, SECOND = (partial(PairedInterval, side) for side in ("first", "second"))
         (crossover("ambiguous"), refinement(FIRST(50, 60)), False),
     ],
 )
-def test_which_answers_contradict_each_other(answer, found, expected):
-    assert disagree(answer, found) is expected
+def test_which_answers_contradict_each_other(answer, paired, expected):
+    assert disagree(answer, paired) is expected
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("intervals", "words"),
     [
         ([SECOND(10, 12)], "1 thread won reliably from between 10 and 12 parameters"),
         (
@@ -215,10 +197,10 @@ def test_which_answers_contradict_each_other(answer, found, expected):
         ([], "the winner did not change (unfinished)"),
     ],
 )
-def test_pairs_in_words(found, said):
-    one = refinement(*found, complete=bool(found))
-    assert pairs_words(one, ("1 thread", "2 threads")).endswith(said)
-    assert spacing(one) == 10
+def test_pairs_in_words(intervals, words):
+    paired = refinement(*intervals, complete=bool(intervals))
+    assert pairs_words(paired, ("1 thread", "2 threads")).endswith(words)
+    assert spacing(paired) == 10
 
 
 def test_regret_is_the_time_that_the_rule_loses():
@@ -246,10 +228,10 @@ def test_what_following_it_costs_is_said(read):
             for field in ("real_time", "cpu_time"):
                 entry[field] *= 1e4
     file = read(entries, gpu="synthetic GPU")
-    found = comparisons(file)
-    lost = regret(found[0].crossover, found[0].cpu, found[0].gpu)
+    compared = comparisons(file)
+    lost = regret(compared[0].crossover, compared[0].cpu, compared[0].gpu)
     assert lost and lost.largest > 0.5 and lost.at == 230
-    (record,) = crossover_table([(file, found)]).records()
+    (record,) = crossover_table([(file, compared)]).records()
     assert (record["regret"], record["largest_regret"]) == (lost.mean, lost.largest)
 
 
@@ -260,20 +242,27 @@ def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
         between = {**configuration, "model": "disc-8x1.5"}
         entries += synthetic.samples(between, [1e-3] * 9, params=99824, rows=1000)
     file = read(entries, gpu="synthetic GPU")
-    one = next(one for one in comparisons(file) if one.cpu.candidates)
-    assert 99824 in one.sizes and 99824 not in one.ladder
-    assert len(one.ladder) == len(DISC_MODELS)
+    pair = next(pair for pair in comparisons(file) if pair.cpu.candidates)
+    assert 99824 in pair.sizes and 99824 not in pair.ladder
+    assert len(pair.ladder) == len(DISC_MODELS)
 
 
-def test_the_command_the_page_and_the_answer_show_it(read, shell):
+def test_the_command_and_the_page_show_where_more_threads_pay(read, shell):
     file = read(rows(), pairs(interval(25504, 33000)))
-    said = threads_sentence(file, more_threads(file)[0])
-    assert said in " ".join(shell("crossover", "--threads", file.path).out.split())
+    (pair,) = more_threads(file)
+    assert pair.sides == ("1 thread", "2 threads") and pair.crossover.kind == "once"
+    assert pair.crossover.size == pytest.approx(CROSSING, rel=0.05)
+    assert pair.crossover.low <= CROSSING <= pair.crossover.high
+    sentence = threads_sentence(file, pair)
+    assert sentence.startswith(
+        "At batch 100, 2 threads train disc networks faster than 1 thread from "
+    )
+    assert sentence in " ".join(shell("crossover", "--threads", file.path).out.split())
     (line,) = json.loads(shell("crossover", "--threads", "--format=json", file.path).out)[0]["rows"]
     assert (line["kind"], line["pairs_low"], line["pairs_high"]) == ("once", 25504, 33000)
     assert 0 <= line["regret"] <= line["largest_regret"] < 0.1
     built = section.build([file], Context())
-    assert built and built.blocks[0].points == (said,)
+    assert built and built.blocks[0].points == (sentence,)
 
 
 def test_faulty_pairs_are_refused(read):
@@ -290,8 +279,8 @@ def test_faulty_pairs_are_refused(read):
 def test_sides_are_named_as_asked():
     sizes = np.array([10.0, 100.0])
     generator = np.random.default_rng(0)
-    one = curve("cpu", np.array([1.0, 1.0]), generator, sizes=sizes)
-    other = curve("cpu", np.array([2.0, 2.0]), generator, sizes=sizes)
-    for sides, begin in ((one, other), "one at every size"), ((other, one), "all at every size"):
-        found = find_crossover(*sides, sides=("one", "all"))
-        assert crossover_words(found).startswith(begin)
+    fast = curve("cpu", np.array([1.0, 1.0]), generator, sizes=sizes)
+    slow = curve("cpu", np.array([2.0, 2.0]), generator, sizes=sizes)
+    for sides, begin in ((fast, slow), "one at every size"), ((slow, fast), "all at every size"):
+        answer = find_crossover(*sides, sides=("one", "all"))
+        assert crossover_words(answer).startswith(begin)

@@ -52,14 +52,14 @@ def test_the_interval_of_repaid_steps_covers_them():
     """They are 200; 9 repetitions are resampled, of which the interval is of 96 %."""
     covered = 0
     for seed in range(200):
-        found = size_of(1, runs((0.1, 0.02), (2.1, 0.01), 0.01, seed), STEPS)
-        assert found.steps is not None
-        covered += found.steps.low <= 200 * 1.02 and found.steps.high >= 200 * 0.98
+        repaid = size_of(1, runs((0.1, 0.02), (2.1, 0.01), 0.01, seed), STEPS)
+        assert repaid.steps is not None
+        covered += repaid.steps.low <= 200 * 1.02 and repaid.steps.high >= 200 * 0.98
     assert covered >= 190
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner", "said"),
+    ("first", "second", "winner", "words"),
     [
         ((0.1, 0.02), (2.1, 0.01), "second", "after 20"),
         ((0.1, 0.02), (2.1, 0.03), "first", "never"),
@@ -69,10 +69,10 @@ def test_the_interval_of_repaid_steps_covers_them():
         ((1.0, 1e-7), (2.0, 1e-7), None, "steps do not show"),
     ],
 )
-def test_each_answer(first, second, winner, said):
+def test_each_answer(first, second, winner, words):
     size = sized(first, second)
     assert size.winner == winner
-    assert repaid_words(size).startswith(said)
+    assert repaid_words(size).startswith(words)
 
 
 def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> Any:
@@ -96,42 +96,38 @@ def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> A
 
 def test_says_both_answers_and_what_is_not_known():
     file = commands(intervals=(PairedInterval("first", 1911.0, 2054.0),))
-    found = sizes_of(file)
-    crossing, repaid, outputs = answers(file, found)
+    sizes = sizes_of(file)
+    crossing, repaid, outputs = answers(file, sizes)
     assert crossing == (
         "The second program won reliably from between n = 1,911 and 2,054: a step, in 20 pairs of "
         "runs, 95 % sure."
     )
     assert repaid.startswith("The second program has repaid its start-up at n = 4,000 after 20")
     assert outputs == "Outputs were not compared; --equal=COMMAND does that."
-    assert "by 'cmp'" in answers(commands(equal="cmp"), found)[2]
-    assert at_answer(found, 5000).startswith("At n = 5,000: unmeasured; ./run two ... --at=5000")
-    assert at_answer(found, 1000) == (
+    assert "by 'cmp'" in answers(commands(equal="cmp"), sizes)[2]
+    assert at_answer(sizes, 5000).startswith("At n = 5,000: unmeasured; ./run two ... --at=5000")
+    assert at_answer(sizes, 1000) == (
         "At n = 1,000 the first program wins a step; the second never repays its start-up."
     )
-    table = two_table(file, found)
+    table = two_table(file, sizes)
     assert [record["winner"] for record in table.records()] == ["first", "second", "second"]
 
 
-def test_a_refinement_without_both_ends_has_the_sizes_beside_it():
-    file = commands(intervals=(PairedInterval("first", 1911.0, None),))
-    found = sizes_of(file)
-    assert step_answer(file, found) == (
-        "The first program last won reliably at n = 1,911, the second program at no larger size: a "
-        "step, in 20 pairs of runs, 95 % sure. By repetitions, the first program wins a step at n "
-        "= 1,000; the second program wins a step at n = 4,000 and 16,000."
-    )
-
-
-def test_without_a_refinement_the_sizes_answer():
-    file = commands(refined=False)
-    found = sizes_of(file)
-    assert step_answer(file, found) == (
-        "The first program wins a step at n = 1,000; the second program wins a step at n = 4,000 "
+def test_the_sizes_answer_without_a_refinement_and_beside_one_without_both_ends():
+    by_repetitions = (
+        "he first program wins a step at n = 1,000; the second program wins a step at n = 4,000 "
         "and 16,000."
     )
-    assert step_answer(file, found[1:]) == (
+    file = commands(refined=False)
+    sizes = sizes_of(file)
+    assert step_answer(file, sizes) == f"T{by_repetitions}"
+    assert step_answer(file, sizes[1:]) == (
         "The second program wins a step at each n measured, from 4,000 to 16,000."
+    )
+    file = commands(intervals=(PairedInterval("first", 1911.0, None),))
+    assert step_answer(file, sizes_of(file)) == (
+        "The first program last won reliably at n = 1,911, the second program at no larger size: a "
+        f"step, in 20 pairs of runs, 95 % sure. By repetitions, t{by_repetitions}"
     )
 
 
@@ -139,9 +135,9 @@ def test_what_has_no_times_is_unmeasured():
     file = commands()
     file.commands[0].failure = Failure("failed", "'a 1000 10' ended with exit code 3")
     file.commands[4].samples = file.commands[4].samples[:2]
-    found = sizes_of(file)
-    reasons = [size.reason for size in found]
+    sizes = sizes_of(file)
+    reasons = [size.reason for size in sizes]
     assert reasons == ["'a 1000 10' ended with exit code 3", "2 repetitions, and 5 are needed", ""]
-    assert at_answer(found, 1000).startswith("At n = 1,000: unmeasured ('a 1000 10' ended")
-    assert "unmeasured" in step_answer(mock.Mock(refinements=()), found[:2])
+    assert at_answer(sizes, 1000).startswith("At n = 1,000: unmeasured ('a 1000 10' ended")
+    assert "unmeasured" in step_answer(mock.Mock(refinements=()), sizes[:2])
     assert sizes_of(mock.Mock(commands=(), refinements=())) == []

@@ -12,7 +12,6 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import Comparison, Crossover
 from plots.core.network import epoch_rows
-from plots.features.why import analysis as counterfactuals
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.file import loading
@@ -32,23 +31,23 @@ def load(read):
 
 def test_the_parts_add_up_to_the_median(load):
     file = load(noise=0.02)
-    found = why.splits(epoch_rows(file))
-    assert len(found) == len(epoch_rows(file)) == 14 * 4
-    for split in found:
+    splits = why.splits(epoch_rows(file))
+    assert len(splits) == len(epoch_rows(file)) == 14 * 4
+    for split in splits:
         total = sum(split.parts.values()) + split.unattributed
         assert total == pytest.approx(split.row.median)
     # With noise the profile is above the median of about half of them.
-    assert 10 < sum(split.unattributed < 0 for split in found) < 46
+    assert 10 < sum(split.unattributed < 0 for split in splits) < 46
 
 
 def test_a_profile_of_a_slower_moment_is_no_split(load):
     file = load(noise=0.5)
     rows = epoch_rows(file)
-    found = why.splits(rows)
-    assert 0 < len(found) < len(rows)
-    assert all(sum(split.parts.values()) <= 1.1 * split.row.median for split in found)
+    splits = why.splits(rows)
+    assert 0 < len(splits) < len(rows)
+    assert all(sum(split.parts.values()) <= 1.1 * split.row.median for split in splits)
     (table, *_) = why_tables(file, [])
-    assert f"{len(rows) - len(found)} rows whose profile took over 10 %" in table.notes[-1]
+    assert f"{len(rows) - len(splits)} rows whose profile took over 10 %" in table.notes[-1]
 
 
 def test_a_row_without_profile_has_no_split(small, read):
@@ -100,8 +99,8 @@ def test_columns_are_those_that_the_file_has(load):
 
 def test_more_threads(load):
     lines = why_tables(load(noise=0.0), [])[1].records()
-    found = {line["model"]: line["speed_up_2"] for line in lines}
-    assert found["disc-12"] == pytest.approx(2, rel=1e-2) and found["disc-2"] < 2
+    ratios = {line["model"]: line["speed_up_2"] for line in lines}
+    assert ratios["disc-12"] == pytest.approx(2, rel=1e-2) and ratios["disc-2"] < 2
 
 
 def test_thread_counts_whose_repetitions_overlap_are_marked(read):
@@ -142,14 +141,14 @@ def test_repayment_is_the_first_epoch_that_is_ahead(
     ahead = [
         n for n in range(1, 1000) if gpu_start + (n - 1) * gpu_each < cpu_start + (n - 1) * cpu_each
     ]
-    (item,) = why.repayments(file.rows)
-    assert item.iterations == (ahead[0] if ahead else None)
+    (repayment,) = why.repayments(file.rows)
+    assert repayment.iterations == (ahead[0] if ahead else None)
 
 
 def test_repayment_is_against_the_fastest_cpu_row(load):
-    found = why.repayments(load().rows[7:])
-    assert {item.cpu.configuration["cpu_threads"] for item in found} == {"2"}
-    assert len(found) == 14 * 2
+    repaid = why.repayments(load().rows[7:])
+    assert {repayment.cpu.configuration["cpu_threads"] for repayment in repaid} == {"2"}
+    assert len(repaid) == 14 * 2
 
 
 # --- the command
@@ -205,8 +204,8 @@ def test_the_engines_of_convolutions_are_told(write, shell):
 
 
 def of(size: Any, execution: str = "eager", data: str = "pinned", **more: Any) -> Comparison:
-    found = size if isinstance(size, Crossover) else answer(size)
-    return comparison(found, execution=execution, data=data, **more)
+    crossover = size if isinstance(size, Crossover) else answer(size)
+    return comparison(crossover, execution=execution, data=data, **more)
 
 
 RESIDENT = "with the data resident instead of pinned, the"
@@ -264,8 +263,8 @@ PINNED, NOT_PINNED = of(703_000), of(None, "eager", "resident")
     ],
 )
 def test_a_change_in_words(load, compared, expected):
-    found = counterfactuals.counterfactuals(load(modes=()), compared)
-    assert [item.sentence for item in found] == expected
+    changes = why.counterfactuals(load(modes=()), compared)
+    assert [change.sentence for change in changes] == expected
 
 
 def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
@@ -276,24 +275,24 @@ def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
         of(100_000, threads="2", data="resident"),
         of(60_000, threads="1", **waited),
     ]
-    found = counterfactuals.counterfactuals(load(modes=()), compared)
-    assert [(item.before.size, item.after.size) for item in found] == [(50_000, 100_000)]
+    changes = why.counterfactuals(load(modes=()), compared)
+    assert [(change.before.size, change.after.size) for change in changes] == [(50_000, 100_000)]
 
 
 def test_what_matters_most_stands_first(load):
     def ways(batch: str, *sizes: float) -> list[Comparison]:
         hows = (("eager", "pageable"), ("eager", "pinned"), ("eager", "resident"))
-        own = zip(sizes, (*hows, ("graph", "resident")), strict=True)
-        return [replace(of(size, *how), common={**COMMON, "batch": batch}) for size, how in own]
+        each_way = zip(sizes, (*hows, ("graph", "resident")), strict=True)
+        common = {**COMMON, "batch": batch}
+        return [replace(of(size, *how), common=common) for size, how in each_way]
 
     other = ways("10", 703_000, 700_000, 2_000, 500)
-    own = ways("100", 703_000, 700_000, 180_000, 90_000)
-    found = counterfactuals.counterfactuals(load(modes=()), [*other, *own])
-    said = [(item.pair.batch, item.change, item.is_sure) for item in found]
+    headline = ways("100", 703_000, 700_000, 180_000, 90_000)
+    changes = why.counterfactuals(load(modes=()), [*other, *headline])
     resident = "with the data resident instead of pageable"
     graphs = "with CUDA graphs instead of eager"
     pinned = "with the data in pinned memory instead of pageable"
-    assert said == [
+    assert [(change.pair.batch, change.change, change.is_sure) for change in changes] == [
         ("100", resident, True),
         ("100", graphs, True),
         ("100", pinned, False),
@@ -305,28 +304,28 @@ def test_what_matters_most_stands_first(load):
 
 def test_the_effect_of_an_answer_without_a_size(load):
     never = of(replace(answer(None), kind="never", winners=(-1,) * 3))
-    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, NOT_PINNED])
-    assert item.is_sure and item.effect == pytest.approx(np.log(703142 / 22))
+    (change,) = why.counterfactuals(load(modes=()), [never, NOT_PINNED])
+    assert change.is_sure and change.effect == pytest.approx(np.log(703142 / 22))
     unsure = of(replace(answer(None), kind="ambiguous"), data="resident")
-    (item,) = counterfactuals.counterfactuals(load(modes=()), [never, unsure])
-    assert not item.is_sure and item.effect == 0
+    (change,) = why.counterfactuals(load(modes=()), [never, unsure])
+    assert not change.is_sure and change.effect == 0
 
 
 def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
     file = load(modes=(("eager", "pinned"),), noise=0.0)
     asked = []
     monkeypatch.setattr(
-        counterfactuals,
+        why,
         "find_crossover",
         lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000),
     )
     pair = PINNED
-    found = counterfactuals.counterfactuals(file, [pair])
-    assert [(item.change, item.measured) for item in found] == [
+    changes = why.counterfactuals(file, [pair])
+    assert [(change.change, change.measured) for change in changes] == [
         ("without copies to the GPU", False),
         ("without the time of launches", False),
     ]
-    assert "by the profile" in found[0].sentence
+    assert "by the profile" in changes[0].sentence
     for gpu, part in zip(asked, ("copy_to_device", "launch"), strict=True):
         for model, samples in zip(("disc-2", "disc-6", "disc-10"), gpu.samples, strict=True):
             what = synthetic_machine.counts(model)
