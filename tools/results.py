@@ -71,16 +71,16 @@ def why_try(path: Path) -> str:
     try:
         crossover = stored(path)["context"]["crossover"]
         configuration = crossover["configuration"]
-        found = shortcomings(
+        faults = shortcomings(
             command=[str(word) for word in configuration["command"]],
             data=str(configuration.get("data", "")),
             ended="" if crossover["complete"] is True else "not finished",
             sweep=str(configuration["sweep"]),
             repetitions=int(configuration["repetitions"]),
         )
+        return next((shortcoming.fault for shortcoming in faults), "")
     except (KeyError, TypeError, ValueError):
         return "its file can't be read"
-    return found[0].said if found else ""
 
 
 def settle(path: Path) -> Path:

@@ -96,24 +96,22 @@ def _parts(work: MinimumWork) -> dict[Resource, tuple[str, float]]:
 
 
 def bounds(file: File) -> dict[int, Bound]:
-    """Row.index → bound, of each row of `file` that has one.
-
-    Rows of older files, which do not say what they take at least, keep the bound that they have.
-    """
+    """Row.index → bound, of each row of `file` that has one. Rows of older files, which do not say
+    what they take at least, keep the bound of the file."""
     ceilings = Ceilings(file.rows)
-    found = {}
+    by_index = {}
     for row in file.rows:
         if row.minimum_work is None or row.failure is not None:
             if row.bound is not None:
-                found[row.index] = row.bound
+                by_index[row.index] = row.bound
             continue
         bound = ceilings.bound(row.minimum_work, row.configuration)
         if bound is None:
-            found[row.index] = Bound(None, None, None, _NO_CEILING)
+            by_index[row.index] = Bound(None, None, None, _NO_CEILING)
         else:
             name, seconds = bound
-            found[row.index] = Bound(name, seconds, 100 * seconds / row.median)
-    return found
+            by_index[row.index] = Bound(name, seconds, 100 * seconds / row.median)
+    return by_index
 
 
 def _key(resource: Resource, configuration: dict[str, str]) -> _Key:

@@ -27,10 +27,10 @@ def read_watts(texts: Iterable[str]) -> dict[str, float]:
     """By side what texts of --tdp say; raises FigureError."""
     watts: dict[str, float] = {}
     for text in texts:
-        found = _SAID.fullmatch(text)
-        if not found:
+        match = _SAID.fullmatch(text)
+        if not match:
             raise FigureError(f"{printable(text, 60)} is no power of a side; {_HOW}")
-        side, amount = found.groups()
+        side, amount = match.groups()
         if side in watts:
             raise FigureError(f"{text}: {side} has {watts[side]:g} W already; leave out one")
         watts[side] = number(amount, text, "1e6")

@@ -392,10 +392,12 @@ class File:
     @property
     def shortcomings(self) -> tuple[Shortcoming, ...]:
         """What keeps the file from answering for its machine; empty where nothing does."""
-        return shortcomings(
-            command=self.run.command,
-            data=self.run.data,
-            ended=self.ended,
-            sweep=self.run.sweep,
-            repetitions=self.run.repetitions,
+        return tuple(
+            shortcomings(
+                command=self.run.command,
+                data=self.run.data,
+                ended=self.ended,
+                sweep=self.run.sweep,
+                repetitions=self.run.repetitions,
+            )
         )

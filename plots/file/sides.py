@@ -20,12 +20,12 @@ class FigureError(ValueError):
 def number(value: object, place: str, below: str) -> float:
     """A positive `value` of `place`; raises FigureError."""
     try:
-        found = float(str(value))
+        figure = float(str(value))
     except ValueError:
-        found = math.nan
-    if not 0 < found < float(below):
+        figure = math.nan
+    if not 0 < figure < float(below):
         raise FigureError(f"{place} is {value}, and must be a number above 0 and below {below}")
-    return found
+    return figure
 
 
 def side_of(row: Row) -> str:

@@ -75,8 +75,8 @@ def test_a_try_never_counts_before_a_whole_sweep(folder, configuration, why):
     (one,) = passed_over(shown, rest)
     assert names(one.files) == ["new"]
     said = "new.json of synthetic machine is newer than whole.json, but "
-    assert one.said.startswith(said) and why in one.said
-    assert one.said.endswith(": it does not count.")
+    assert one.sentence.startswith(said) and why in one.sentence
+    assert one.sentence.endswith(": it does not count.")
 
 
 def test_the_least_try_counts_where_there_is_nothing_better(write):
@@ -97,7 +97,7 @@ def test_the_least_try_counts_where_there_is_nothing_better(write):
     shown, rest = newest_per_machine(loading.load_files([path.parent])[0])
     assert (names(shown), names(rest)) == (["quick"], ["two", "one", "interrupted"])
     said = "two.json and 2 more of synthetic machine are newer than quick.json, but measure less: "
-    assert [one.said for one in passed_over(shown, rest)] == [f"{said}they do not count."]
+    assert [passed.sentence for passed in passed_over(shown, rest)] == [f"{said}they do not count."]
     path.with_name("quick.json").unlink()
     assert names(newest_per_machine(loading.load_files([path.parent])[0])[0]) == ["interrupted"]
 

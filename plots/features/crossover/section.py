@@ -198,7 +198,7 @@ def speed_up_table(found: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
         *interval_fields(lambda of: of[1]),
     )
     families = {one.family for _, own in found for one in own} or {EPOCH}
-    of = f"{ratio_title(quantity)} of one {FAMILIES[families.pop()].one}"
+    of = f"{ratio_title(quantity)} of one {FAMILIES[families.pop()].noun}"
     lines = [(file, one) for file, own in found for one in own]
     notes = chain(flags, _left_out(file for file, _ in found), _instances(found))
     return table_of(f"{of}{_on(found)}", lines, fields, notes)

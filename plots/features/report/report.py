@@ -61,7 +61,7 @@ def build_report(
         side=side,
         predictions=predicted,
         quantity=quantity,
-        said=tuple(said),
+        notes=tuple(said),
         map=apply,
     )
     asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY

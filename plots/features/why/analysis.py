@@ -23,9 +23,9 @@ from plots.core.network import (
     networks,
     on_device,
     training_rows,
+    work,
 )
 from plots.core.series import series_key
-from plots.core.work import work
 from plots.file.axes import BUILT_IN, Axis, Items
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
