@@ -222,8 +222,8 @@ def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
 
 
 def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> None:
-    """Prints `sections` in the format that was asked for: as text what a page says of them, all of
-    it with --all or where there is no such flag, else their tables."""
+    """Prints `sections` as --format says: as text (all of it with --all, or where there is no such
+    flag), or in other formats their tables."""
     if options.format == "text":
         sys.stdout.write(text_of(sections, getattr(options, "all", True)))
     else:
@@ -259,7 +259,7 @@ def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder:
 
 
 def charts_missing(error: OSError, folder: Path) -> str:
-    """What is wrong where the charts could not be written into `folder`, in a sentence."""
+    """That the charts could not be written into `folder`, and why, in a sentence."""
     place = printable(str(error.filename or folder))
     return f"{place}: {error.strerror}, so charts are missing; choose another folder with --charts"
 
@@ -315,10 +315,8 @@ def tell_passed_over(
 def load_answering(
     paths: Sequence[Path], wanted: Callable[[File], bool] = lambda _: True
 ) -> tuple[list[File], list[str]]:
-    """load_files() of `paths` for a command that shows one file after the other.
-
-    Each file that `paths` name counts, but of a folder only newest() of those `wanted`.
-    """
+    """load_files() for a command that shows one file after the other: each file that `paths` name,
+    but of a folder only newest() of those `wanted`."""
     files, problems = loading.load_files(paths)
     is_named = {file.path: file.path in paths for file in files}
     in_folders = [file for file in files if not is_named[file.path] and wanted(file)]

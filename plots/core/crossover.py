@@ -39,9 +39,9 @@ _LEVEL_OF_AN_END, _LEVEL_BETWEEN = 0.02, 0.01
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of two curves: `measure` names the sizes, `sides` the two in the places of CPU
-    and GPU. Times that differ by less than the share `equal_within` are equal, and all at the sizes
-    where both run the `same` program; those of a GPU that was not measured lie in a band
-    (`is_band`). `quantity` is what is compared."""
+    and GPU. Times are equal if they differ by less than the share `equal_within`, and at the sizes
+    where both run the `same` program. Where `is_band`, the GPU was not measured, and its times lie
+    in a band. `quantity` is what is compared."""
 
     measure: str = "parameters"
     sides: tuple[str, str] = ("CPU", "GPU")
@@ -57,14 +57,14 @@ class Crossover:
 
     `size` is the smallest size from which the GPU wins at all larger measured sizes, interpolated
     on logarithmic axes; None where there is none, or where `kind` is "ambiguous". [`low`, `high`]
-    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where it reaches beyond
-    the largest size or that size is undecided, `low` where it reaches below the smallest or no size
-    is the CPU's, and both for the kinds without an interval and with fewer than 5 repetitions.
-    `crossings` are all sizes where the faster device changes, in order. "several" is every sequence
-    of winners that is sure and is none of the others: also a GPU that wins at small sizes only.
-    `winners` has CPU_WINS, GPU_WINS or 0, undecided, for each of `sizes`, those that both curves
-    have but for those `left_out`, so many, with fewer than 5 repetitions where others have more.
-    With fewer than 5 repetitions `medians` is the answer that their medians give alone.
+    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where the interval
+    reaches beyond the largest size or that size is undecided; `low` is None where it reaches below
+    the smallest size or the CPU wins none; both are None for kinds without an interval and with
+    fewer than 5 repetitions. `crossings` are all sizes where the faster device changes, in order.
+    "several" is every other sequence of winners that is sure: also a GPU that wins at small sizes
+    only. `sizes` are those that both curves have, without those with fewer than 5 repetitions where
+    others have more (`left_out` counts them). `winners` has CPU_WINS, GPU_WINS or 0 (undecided) for
+    each. With fewer than 5 repetitions `medians` is the answer of the medians alone.
     """
 
     kind: Kind
@@ -118,13 +118,12 @@ class Comparison(Alike):
 
     @property
     def ladder(self) -> np.ndarray:
-        """The `sizes` without those between two sizes of a family: what all ways are measured on,
-        where some have more."""
+        """The `sizes` that all ways are measured on, which those between two of a ladder are not."""
         return np.setdiff1d(self.sizes, list(self.cpu.between | self.gpu.between))
 
 
 def intervals_overlap(first: Crossover, second: Crossover) -> bool:
-    """Whether the intervals do; an end that is not known reaches as far as can be."""
+    """Whether the intervals overlap; an end that is not known reaches as far as can be."""
 
     def ends(crossover: Crossover) -> tuple[float, float]:
         low, high = crossover.low, crossover.high
@@ -331,8 +330,8 @@ def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Shares of the time that the rule takes, from 0 to 1: on average over the sizes measured, each
-    counting the same, and at the size `at` where it is largest."""
+    """What is lost, as shares (0 to 1) of the time that the rule takes: the mean over the sizes
+    measured, and the largest, at the size `at`."""
 
     mean: float
     largest: float
@@ -367,8 +366,8 @@ class SpeedUp(Alike):
 
     `cpu` and `gpu` are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None
     where a row has too few repetitions. `verdict` is that of the crossover's winners for this size
-    (CPU_WINS, GPU_WINS or 0), None for a network on no curve. Of `repetitions` in order, `against`
-    have the other device ahead than the winner.
+    (CPU_WINS, GPU_WINS or 0), None for a network on no curve. The winner is behind in `against` of
+    the `repetitions`, paired in their order.
     """
 
     parameters: float
@@ -383,8 +382,8 @@ class SpeedUp(Alike):
 
     @property
     def winner(self) -> Winner | None:
-        """The faster device, where that is sure: on a curve as its crossover says, so that both
-        agree, and else where the interval excludes 1."""
+        """The faster device, where that is sure: on a curve as its crossover says, else where the
+        interval excludes 1."""
         verdict = self.verdict
         if self.low is None or self.high is None:
             return None

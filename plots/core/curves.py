@@ -25,16 +25,15 @@ class Curve:
     """The times, or other values of `quantity`, of one way to compute, over a growing problem.
 
     `sizes` increase strictly; `samples[i]` are those measured at `sizes[i]`, one for each
-    repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
-    for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
-    every thread count at `sizes[i]`, and `samples[i]` those of them with the best median. So it
-    is for the best of all ways of a GPU, which has no `cpu_threads`.
-    `instances[i]` are those of `candidates[i]`, or of `samples[i]` alone where there are none;
+    repetition. `configuration` says how and where (series_key() of the rows as a dictionary).
+    For the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
+    every thread count at `sizes[i]`, and `samples[i]` those of them with the best median. The best
+    of all ways of a GPU has the same, but no `cpu_threads`.
+    `instances[i]` are those of `candidates[i]`, or of `samples[i]` where there are no candidates;
     empty where times are known without noise between instances. `rows[i]` is the Row.index at
-    `sizes[i]`; empty for the best of all thread counts.
-    `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
-    networks between those of their family, such as disc-8x1.5, which only some ways have.
-    `own_batch` is that of the networks of their ladder; empty where they stand on none.
+    `sizes[i]`; empty for the best of several. `flags` are the warnings of all samples, `axes` those
+    of the file. `between` are the sizes of networks between two of a ladder, such as disc-8x1.5,
+    which only some ways have. `own_batch` is that of the ladder's networks; empty without a ladder.
     """
 
     words: Label
@@ -58,35 +57,35 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Curves that compute the same. `common` is what they have in common, in the order of the axes;
-    its model, where they are over the sizes of another ladder than disc, are the networks of that.
+    """Curves that compute the same. `common` is what they have in common, in the order of the axes.
+    Its model, for curves over the sizes of another ladder than disc, names the ladder's networks.
     """
 
     common: dict[str, str]
 
     @property
     def family(self) -> str:
-        """What kind of rows they are of."""
+        """The family of their rows."""
         return self.common["family"]
 
     @property
     def model(self) -> str:
-        """The network; empty where they are over the sizes of several."""
+        """The network; empty for curves over the sizes of several."""
         return self.common.get("model", "")
 
     @property
     def networks(self) -> str:
-        """What the networks are called over whose sizes epochs are compared: "disc networks"."""
+        """What the networks along the curves are called: "disc networks"."""
         return self.common.get("model", DISC.networks)
 
     @property
     def batch(self) -> str:
-        """Samples in a training step; empty where they are over that, or have none."""
+        """Samples in a training step; empty for curves over batch sizes, and without a batch."""
         return self.common.get("batch", "")
 
     @property
     def precision(self) -> str:
-        """That of the GPU's products; the CPU's beside it where it differs. Empty without any."""
+        """That of the GPU's products, with the CPU's where it differs; empty without products."""
         return self.common.get("precision", "")
 
 
@@ -115,9 +114,9 @@ NETWORKS = {
 def pairings(file: File, families: Mapping[str, Scale]) -> Iterator[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
-    What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
-    CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are left out
-    (left_out()).
+    A value that should be alike but that no CPU curve has, such as a GPU's precision, is compared
+    with the CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are
+    left out (left_out()).
     """
     for what, ways in _groups(file, families).items():
         family = families[dict(what)["family"]]
@@ -242,7 +241,7 @@ def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row
 
 
 def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Scale) -> list[tuple[Row, Row]]:
-    """The rows of `cpus` that do other work than that of `gpu` at their size, with that."""
+    """The rows of `cpus` that do other work than the row of `gpu` at their size, with that row."""
     sized = {family.size(row): row for row in gpu}
     return [
         (row, sized[size])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/headline.md gives the rules. None of them asks what suits the GPU but
-for the last: of the ways to compute that have the same sizes, the one that wins earliest.
+docs/method/headline.md gives the rules. Only the last of them favours the GPU: of the ways to
+compute that have the same sizes, it takes the one that wins earliest.
 """
 
 import math
@@ -29,9 +29,9 @@ _ORDER = ("always", "once", "several", "ambiguous", "never")
 class Answer:
     """One way of the GPU against the best thread count of the CPU, at the batch of the headline.
 
-    `exceptions` are the networks on no curve whose faster device is not the one that the curve has
-    at their size. `largest` is the speedup of the largest network of the curve; None where the
-    devices name it differently.
+    `exceptions` are the networks on no curve whose faster device is not the curve's at their size.
+    `largest` is the speedup of the curve's largest network; None where the devices name it
+    differently.
     """
 
     comparison: Comparison
@@ -59,8 +59,8 @@ def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
 
 
 def foremost(compared: Sequence[Comparison], networks: str | None = None) -> Comparison | None:
-    """The comparison that a single line on a machine is about: that of the headline's first answer,
-    found without what disagrees with it; on the ladder of these `networks` where they are given."""
+    """The comparison of the headline's first answer, for a single line on a machine; on the ladder
+    of these `networks` where they are given."""
     curves = _curves(compared, networks)
     return _in_order(curves, _own_batch(curves))[0] if curves else None
 
@@ -123,11 +123,8 @@ def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list
 
 
 def _own_batch(curves: Sequence[Comparison]) -> str:
-    """The own batch of the networks of `curves`, or what the file has in its place.
-
-    That is the batch with the most sizes where the own one has less than half as many, or is not
-    known; of several, the nearest to the own one, and of two as near the smaller.
-    """
+    """The own batch of the networks of `curves`; where that is not known, or has less than half as
+    many sizes as another, the batch with the most sizes, of several the nearest to the own one."""
     sizes: dict[str, int] = {}
     for comparison in curves:
         sizes[comparison.batch] = max(sizes.get(comparison.batch, 0), len(comparison.ladder))
@@ -136,7 +133,7 @@ def _own_batch(curves: Sequence[Comparison]) -> str:
         return wanted
 
     def distance(batch: str) -> tuple[float, int]:
-        """How far it is from the own batch, as a ratio; of two as far the smaller comes first."""
+        """As a ratio to the own batch; of two at the same distance the smaller comes first."""
         number, samples = whole(batch) or 0, whole(wanted) or 1
         return (max(number / samples, samples / number) if number else math.inf), number
 
@@ -188,8 +185,8 @@ def _answer(file: File, chosen: Comparison) -> Answer:
 
 
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
-    """The speedups, the GPU computing as in `chosen`, of its largest network and of all networks
-    on no curve."""
+    """The speedups of the largest network of `chosen` and of all networks on no curve, where the
+    GPU computes as in `chosen`."""
     batch, largest = chosen.batch, chosen.sizes[-1]
     rows = [
         row
@@ -219,7 +216,7 @@ def _trained(common: dict[str, str]) -> dict[str, str]:
 
 
 def _differs(speed_up: SpeedUp, chosen: Comparison) -> bool:
-    """Whether the faster device, where that is sure, is not the one of the curve at that size."""
+    """Whether the faster device is sure, and is not that of the curves at this size."""
     cpu, gpu = (
         np.interp(np.log(speed_up.parameters), np.log(curve.sizes), log_medians(curve))
         for curve in (chosen.cpu, chosen.gpu)

@@ -89,8 +89,8 @@ def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUIL
 
 
 def difference(row: Row, other: Row) -> str:
-    """In what two rows of one network do other work: "not the same work: rows 1,000 and 500";
-    empty where nothing says that they do.
+    """How the work of two rows of one network differs: "not the same work: rows 1,000 and 500";
+    empty where nothing says that it does.
 
     The fingerprint decides where both rows have one; else what is counted, and the optimizer.
     """
@@ -117,12 +117,9 @@ def work(row: Row) -> Items:
 
 
 def per_iteration(row: Row) -> float:
-    """How much one iteration of `row` does, in what a machine with more memory or cores, or another
-    commit, may do more of in one iteration; the names of rows fix all else.
-
-    That is operations; of probes, whose arrays grow with the caches, bytes or floating-point
-    operations; of an epoch or a training step 1.
-    """
+    """How much one iteration of `row` does of what rows of one name may do more of on a machine
+    with more memory or cores, or at another commit: operations; in probes, whose arrays grow with
+    the caches, bytes or floating-point operations; 1 for an epoch or a training step."""
     if row.family == "Peak":
         return row.counters.get("bytes", row.counters.get("flops", row.count))
     return row.count

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file's pairs say of a crossover, beside what the bootstrap says, whether both agree, and
-the columns of that and of what following the crossover loses.
+"""What a file's pairs say of a crossover, whether the bootstrap agrees, and the columns of that and
+of what following the crossover loses.
 
 docs/method/refinement.md gives both methods.
 """
@@ -21,8 +21,8 @@ DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle
 
 
 def pairs_of(file: File, comparison: Comparison) -> Refinement | None:
-    """The pairs of `file` in which both sides computed what is compared; those of one thread count
-    stand for the best of all."""
+    """The pairs of `file` whose sides computed what is compared; pairs of any thread count stand
+    for the best of all."""
     for pairs in reversed(file.refinements):  # a resumed run adds one
         sides = ((pairs.first, comparison.cpu), (pairs.second, comparison.gpu))
         if all(
@@ -75,9 +75,9 @@ def _interval_words(interval: PairedInterval, sides: tuple[str, str], unit: str)
 def disagree(crossover: Crossover, pairs: Refinement) -> bool:
     """Whether the bootstrap's answer and that of the pairs cannot both be right.
 
-    Both speak of the size from which on the second side wins: their intervals are apart, or one is
-    sure of such a size where the other is sure that there is none. An answer that is ambiguous
-    disagrees with nothing.
+    Both speak of the size from which on the second side wins. They disagree where their intervals
+    are apart, or where one is sure of such a size and the other is sure that there is none. An
+    ambiguous answer disagrees with nothing.
     """
     if crossover.kind == "ambiguous":
         return False
@@ -95,8 +95,8 @@ def disagree(crossover: Crossover, pairs: Refinement) -> bool:
 
 
 def spacing(pairs: Refinement) -> float | None:
-    """The largest ratio of neighbouring sizes of the ladder: changes that come in twos between two
-    of them are not seen. None where there is one size at most."""
+    """The largest ratio of neighbouring sizes of the ladder, between which two changes are not
+    seen. None where there is one size at most."""
     sizes = [size for size, _ in pairs.ladder]
     return max((b / a for a, b in pairwise(sizes)), default=None)
 

@@ -36,9 +36,8 @@ def lines(
     """The lines through `rows`, CPU first.
 
     `size` gives a row's size, which the fields `sized` of its configuration state. `counter` is
-    what is done in one operation: `flops` or `bytes`, over its seconds. A label has the device and
-    those fields that are not the same in all rows.
-    """
+    what one operation does, `flops` or `bytes`. A label has the device, and those fields that are
+    not the same in all rows."""
     groups: dict[SeriesKey, list[Row]] = {}
     for row in rows:
         key = tuple(

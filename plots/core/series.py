@@ -14,8 +14,8 @@ _LONGEST = 60  # characters of a label
 
 
 def series_key(row: Row) -> SeriesKey:
-    """How and where `row` computes: its configuration without what the place of a point says,
-    which are family, model and batch size."""
+    """How and where `row` computes: its configuration without family, model and batch size, which
+    the place of a point shows."""
     return tuple(
         sorted(
             (key, value)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strips: one scale of size, on which each strip shows where the CPU wins, where that is open, and
-where the GPU wins; as lines of block characters for a terminal. plots/core/charts/strip.py draws
-them.
+"""Strips on one scale of size: each shows where the CPU wins, where the GPU wins, and where neither
+is sure. Here they become block characters for a terminal; plots/core/charts/strip.py draws them.
 """
 
 import math
@@ -105,8 +104,8 @@ class Strips:
 
 
 def segments_of(crossover: Crossover) -> tuple[Segment, ...]:
-    """Where each side wins. Between two sizes whose winners differ it is open, but for the
-    crossover itself, of which its interval says how far it is open."""
+    """Where each side wins. Between two sizes whose winners differ it is open; around the crossover
+    it is open within the interval."""
     winners = crossover.medians.winners if crossover.medians else crossover.winners
     sides = [SIDES[side] if crossover.medians is None else "open" for side in winners]
     segments = list(between(crossover.sizes, sides))

@@ -123,7 +123,7 @@ def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any
 
 
 def _disturbed(entries: list[Entry]) -> int:
-    """In how many repetitions the program waited for processors that others had."""
+    """In how many repetitions the program waited for processors that other programs had."""
 
     def of_all(counter: str) -> list[float]:
         shares = [entry.get(counter, 0.0) for entry in entries]

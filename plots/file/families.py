@@ -121,10 +121,8 @@ _NOT_PROFILED = frozenset({*(family.time for family in FAMILIES.values()), "seco
 
 
 def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """What results/README.md says follows from `counters` where one iteration takes `seconds`.
-
-    Times are in seconds, rates per second. Nothing follows in a family that is not known here.
-    """
+    """What follows from `counters`, by results/README.md, where one iteration takes `seconds`:
+    times in seconds, rates per second. Nothing follows in a family that is not known here."""
     words = FAMILIES.get(family)
     if words and words.time:
         figures = {words.time: seconds}

@@ -147,7 +147,7 @@ def _file(path: Path, document: Any) -> File:
 
 
 def _part(row: Row) -> str:
-    """Which of PARTS has it."""
+    """Which of PARTS holds `row`."""
     if row.family == COMMAND:
         return "commands"
     if row.program == OWN:
@@ -198,7 +198,7 @@ def _files_below(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _identity(file: Path) -> str:
-    """What two names of one file have in common."""
+    """The path that all names of one file share."""
     try:
         return os.path.realpath(file)
     except (OSError, ValueError):  # reading the file will say what is wrong with its name

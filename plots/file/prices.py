@@ -34,8 +34,8 @@ _HOW += '"gpu", "per_hour": 1.2, "provider": "...", "date": "...", "source": "..
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of the machine that trains on `side`: for an hour, and where it is bought the whole
-    `purchase`, 0 where it is rented. `source`: who asks it, and when."""
+    """The price of the machine that trains on `side`: `per_hour`, and in all where it is bought
+    (`purchase`, 0 where it is rented). `source`: who asks it, and when."""
 
     side: str
     per_hour: float
@@ -44,7 +44,7 @@ class Price:
 
 
 def read_prices(text: str) -> list[Price]:
-    """The prices that a text of --price says, or the file that it names; raises FigureError."""
+    """The prices in a text of --price, or in the file that it names; raises FigureError."""
     if match := _SAID.fullmatch(text):
         side, amount, hourly, years = match.groups()
         price = {"per_hour": amount} if hourly else {"purchase": amount, "years": years}
@@ -95,7 +95,7 @@ def _price(entry: object, place: str) -> Price:
 
 
 def rates(prices: Sequence[Price]) -> dict[str, Price]:
-    """Of each side the price that counts: the rent, where it is both rented and bought."""
+    """Side → the price that counts: the rent, where it is both rented and bought."""
     return {price.side: price for price in sorted(prices, key=lambda each: each.purchase == 0)}
 
 
@@ -105,7 +105,7 @@ def per_second(prices: Sequence[Price]) -> dict[str, float]:
 
 
 def with_costs(file: File, prices: Sequence[Price]) -> File:
-    """`file`, each row of which has what an iteration costs, where its side has a price."""
+    """`file` with what an iteration costs in each row whose side has a price."""
     known = per_second(prices)
 
     def costs(row: Row) -> dict[str, np.ndarray]:
@@ -122,7 +122,7 @@ def with_costs(file: File, prices: Sequence[Price]) -> File:
 
 
 def sentences(prices: Sequence[Price]) -> Iterator[str]:
-    """What was reckoned with, and when a purchase pays."""
+    """Which prices count, and when a purchase pays, a sentence each."""
     known = rates(prices)
     for side, price in sorted(known.items()):
         bought = f", bought for {units.money(price.purchase)}" if price.purchase else ""

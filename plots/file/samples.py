@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of files: as one long table, in the quantity that is asked for, and how far instances
+"""The samples of files: as one long table; in the quantity that is asked for; and how far instances
 of one program are apart, which repetitions of one instance do not show.
 
 docs/method/intervals.md, "Instances", says what is measured and where the assumed figures are from.
@@ -102,8 +102,8 @@ def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
 
 
 def in_quantity(file: File, quantity: Quantity) -> File:
-    """`file` with samples of `quantity`, without the rows that have none of it, and without what
-    pairs say, which are of times."""
+    """`file` with samples of `quantity`, without the rows that have none, and without its pairs,
+    which compare times."""
     if quantity is TIME:
         return file
     converted = file.mapped(lambda row: _in_quantity(row, quantity))
@@ -133,11 +133,8 @@ def by_instance(samples: np.ndarray, of: Sequence[int]) -> list[np.ndarray]:
 
 
 def with_spreads(files: Collection[File]) -> list[File]:
-    """`files`, each row of which knows how far instances of such rows are apart.
-
-    That is what the rows of its family and device in its file show; else those of the newest file
-    of its machine that shows it; else an assumed figure.
-    """
+    """`files` with Instances.spread in each row: what the rows of its family and device in its file
+    show; else what those of the newest file of its machine show; else an assumed figure."""
     of_files = [_measured(file) for file in files]
     newest = sorted(zip(files, of_files, strict=True), key=lambda pair: pair[0].date)
     shown: dict[str, dict[tuple[str, str], Spread]] = {}
@@ -168,7 +165,7 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
 
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:
-    """Family and device → what lies between the instances of its rows, where enough show it."""
+    """Family and device → the spread between instances of their rows, where enough show it."""
     by_kind: dict[tuple[str, str], list[list[np.ndarray]]] = {}
     for row in file.rows:
         groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
@@ -206,6 +203,6 @@ def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
 
 
 def _typical(freedom: int) -> float:
-    """The median of variances of so many degrees of freedom, of the true one: that of chi-squared,
-    by Wilson and Hilferty."""
+    """The median of variances with so many degrees of freedom, over the true variance: that of
+    chi-squared, by Wilson and Hilferty."""
     return (1 - 2 / (9 * freedom)) ** 3
