@@ -118,7 +118,7 @@ class Comparison(Alike):
 
     @property
     def ladder(self) -> np.ndarray:
-        """The `sizes` that all ways are measured on, which those between two of a ladder are not."""
+        """The `sizes` that all ways are measured on, not those between two of a ladder."""
         return np.setdiff1d(self.sizes, list(self.cpu.between | self.gpu.between))
 
 
