@@ -32,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        (file or sys.stderr).write(message)  # argparse's own says nothing where that fails
+        (file or sys.stderr).write(message)  # argparse would hide a failure
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def _say(sentence: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Lets Python flush `stream` at its end without a further complaint."""
+    """Lets Python flush `stream` at its end without another error."""
     with suppress(OSError, ValueError):  # not a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -101,12 +101,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{INSTALLED} {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     asked = next((word for word in words if not word.startswith("-")), "")
-    for name, said in COMMANDS.items():
-        own = commands.add_parser(name, help=said)
+    for name, line in COMMANDS.items():
+        subparser = commands.add_parser(name, help=line)
         if name == asked:
             command = module_of(name)
-            own.description = command.DESCRIPTION
-            own.epilog = f"example: {program} {command.EXAMPLE}"
-            command.configure(own)
-            own.set_defaults(run=command.run)
+            subparser.description = command.DESCRIPTION
+            subparser.epilog = f"example: {program} {command.EXAMPLE}"
+            command.configure(subparser)
+            subparser.set_defaults(run=command.run)
     return parser

@@ -30,10 +30,10 @@ COMMANDS = {
     "two": "from which n the second of two commands wins a step, and repays its start-up",
     "check-statistics": "how often two measurements of one program are called different",
 }
-_FOLDERS = {"times": "training"}  # that are called otherwise
+_FOLDERS = {"times": "training"}  # whose names are not their commands'
 
 
 def module_of(command: str) -> ModuleType:
-    """Its module."""
+    """The module of `command`."""
     folder = _FOLDERS.get(command, command.replace("-", "_"))
     return import_module(f".features.{folder}.command", __package__)

@@ -69,16 +69,16 @@ def why_try(path: Path) -> str:
     try:
         crossover = stored(path)["context"]["crossover"]
         configuration = crossover["configuration"]
-        lacks = shortcomings(
+        faults = shortcomings(
             command=[str(word) for word in configuration["command"]],
             data=str(configuration.get("data", "")),
             ended="" if crossover["complete"] is True else "not finished",
             sweep=str(configuration["sweep"]),
             repetitions=int(configuration["repetitions"]),
         )
+        return next((shortcoming.fault for shortcoming in faults), "")
     except (KeyError, TypeError, ValueError):
         return "its file can't be read"
-    return lacks[0].said if lacks else ""
 
 
 def settle(path: Path) -> Path:

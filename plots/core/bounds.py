@@ -32,8 +32,8 @@ _Key = tuple[Resource, str, str, str]  # with device, precision and threads
 
 
 class Ceilings:
-    """What each device reached at best of each resource, per second: in its probes, and in any
-    other row that did its least work at a higher rate. More threads reach what fewer do."""
+    """The highest rate of each resource on each device, per second: of its probes, and of any other
+    row that did its least work at a higher rate. More threads reach what fewer do."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._per_second: dict[_Key, float] = {}
@@ -54,8 +54,8 @@ class Ceilings:
     def raise_to(
         self, per_second: float, resource: Resource, configuration: dict[str, str]
     ) -> None:
-        """Keeps the highest of what is offered for the device of `configuration`, its number of
-        threads and, of flops alone, its precision."""
+        """Keeps the highest rate for the device and threads of `configuration`, and of flops for
+        its precision."""
         key = _key(resource, configuration)
         self._per_second[key] = max(per_second, self._per_second.get(key, 0.0))
 
@@ -72,8 +72,8 @@ class Ceilings:
         )
 
     def bound(self, work: MinimumWork, configuration: dict[str, str]) -> tuple[str, float] | None:
-        """The longest of the times that the parts of `work` take at their ceilings: name and
-        seconds. None where there is no ceiling for the arithmetic or for the memory traffic."""
+        """The part of `work` that takes longest at its ceiling: name and seconds. None where there
+        is no ceiling for the arithmetic or for the memory traffic."""
         times = dict.fromkeys(("compute", "memory", "copy", "launch"), 0.0)
         for resource, (part, amount) in _parts(work).items():
             if per_second := self.find(resource, configuration):
@@ -96,24 +96,22 @@ def _parts(work: MinimumWork) -> dict[Resource, tuple[str, float]]:
 
 
 def bounds(file: File) -> dict[int, Bound]:
-    """Row.index → bound, of each row of `file` that has one.
-
-    Rows of older files, which do not say what they take at least, keep the bound that they have.
-    """
+    """Row.index → bound, of each row of `file` that has one. Rows of older files, which do not say
+    what they take at least, keep the bound of the file."""
     ceilings = Ceilings(file.rows)
-    found = {}
+    by_index = {}
     for row in file.rows:
         if row.minimum_work is None or row.failure is not None:
             if row.bound is not None:
-                found[row.index] = row.bound
+                by_index[row.index] = row.bound
             continue
         bound = ceilings.bound(row.minimum_work, row.configuration)
         if bound is None:
-            found[row.index] = Bound(None, None, None, _NO_CEILING)
+            by_index[row.index] = Bound(None, None, None, _NO_CEILING)
         else:
             name, seconds = bound
-            found[row.index] = Bound(name, seconds, 100 * seconds / row.median)
-    return found
+            by_index[row.index] = Bound(name, seconds, 100 * seconds / row.median)
+    return by_index
 
 
 def _key(resource: Resource, configuration: dict[str, str]) -> _Key:

@@ -61,11 +61,11 @@ class Link:
 
 def load_cards() -> dict[str, Card]:
     """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
-    found = {}
+    cards = {}
     for card in _read()["cards"]:
         figures = {name: figure["value"] for name, figure in card["figures"].items()}
-        found[card["id"]] = Card(**{**card, "figures": figures})
-    return found
+        cards[card["id"]] = Card(**{**card, "figures": figures})
+    return cards
 
 
 def overheads(id: str) -> list[Overhead]:

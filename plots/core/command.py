@@ -47,9 +47,9 @@ def named_path(text: str) -> Path:
 _PATHS = "result file, or a folder for every *.json below it"
 
 
-def add_paths(parser: argparse.ArgumentParser, nargs: str = "+", said: str = _PATHS) -> None:
+def add_paths(parser: argparse.ArgumentParser, nargs: str = "+", help: str = _PATHS) -> None:
     """Adds the result files that a command reads, one at least unless `nargs` says otherwise."""
-    parser.add_argument("paths", nargs=nargs, type=named_path, metavar="PATH", help=said)
+    parser.add_argument("paths", nargs=nargs, type=named_path, metavar="PATH", help=help)
 
 
 def add_output(parser: argparse.ArgumentParser, default: str, of: str = "to write to") -> None:
@@ -66,9 +66,9 @@ def add_output(parser: argparse.ArgumentParser, default: str, of: str = "to writ
 
 def add_charts(
     parser: argparse.ArgumentParser,
-    said: str = "also draw charts (PNG and SVG) into this folder, made if missing",
+    help: str = "also draw charts (PNG and SVG) into this folder, made if missing",
 ) -> None:
-    parser.add_argument("--charts", type=named_path, metavar="DIR", help=said)
+    parser.add_argument("--charts", type=named_path, metavar="DIR", help=help)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -83,10 +83,10 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 def add_all(
     parser: argparse.ArgumentParser,
-    said: str = "print the full tables as text, too; all other formats have them anyway",
+    help: str = "print the full tables as text, too; all other formats have them anyway",
 ) -> None:
     """Adds --all, for a command whose text is short without it."""
-    parser.add_argument("--all", action="store_true", help=said)
+    parser.add_argument("--all", action="store_true", help=help)
 
 
 def add_of(parser: argparse.ArgumentParser) -> None:
@@ -116,31 +116,30 @@ def add_of(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
-    """asked_and_said(), with what is said on stderr."""
-    found, said = asked_and_said(files, options)
-    for sentence in said:
+    """The files of asked_and_said(), with its sentences on stderr."""
+    asked, sentences = asked_and_said(files, options)
+    for sentence in sentences:
         print(sentence, file=sys.stderr)
-    return found
+    return asked
 
 
 def asked_and_said(
     files: Iterable[File], options: argparse.Namespace, is_predicted: bool = False
 ) -> tuple[list[File], list[str]]:
-    """`files` in the quantity of --of, or in estimated energy where --tdp stands in for a meter,
-    or the other side `is_predicted`, and in sentences what that was reckoned with, how exact
-    meters are, and how many rows of a file have none of it. Raises WrongUsageError where prices or
-    watts are missing."""
+    """`files` in the quantity of --of, or in estimated energy where --tdp stands in for a meter or
+    the other side `is_predicted`; and sentences: the prices or watts, how exact meters are, and how
+    many rows of a file lack the quantity. Raises WrongUsageError where prices or watts are missing.
+    """
     quantity, prices, watts = QUANTITIES[options.of], _prices(options), _watts(options)
     files = list(files)
-    found: list[File] = []
-    said: list[str] = []
+    sentences: list[str] = []
     if quantity.is_priced:
         if fault := lacking(sides_of(files), prices):
             raise WrongUsageError(fault)
-        said += price_sentences(prices)
+        sentences += price_sentences(prices)
         files = [with_costs(file, prices) for file in files]
     if quantity.counter == data_sheets.JOULES:
-        said += [
+        sentences += [
             f"{printable(str(file.path))}: {clause} (docs/method/energy.md)"
             for file in files
             if (clause := data_sheets.error_of_meters(file))
@@ -149,35 +148,35 @@ def asked_and_said(
         if fault := data_sheets.lacking(files, watts):
             raise WrongUsageError(fault)
         quantity = ESTIMATED_ENERGY
-        said += data_sheets.sentences(watts)
-        said += [
+        sentences += data_sheets.sentences(watts)
+        sentences += [
             data_sheets.how_many(file, rows)
             for file in files
             if (rows := data_sheets.unmetered(file))
         ]
         files = [data_sheets.with_estimates(file, watts) for file in files]
-    for file in files:
-        found.append(in_quantity(file, quantity))
-        if left_out := len(file.own_rows) - len(found[-1].own_rows):
+    asked = [in_quantity(file, quantity) for file in files]
+    for file, converted in zip(files, asked, strict=True):
+        if left_out := len(file.own_rows) - len(converted.own_rows):
             of = counted(len(file.own_rows), "row")
-            said.append(
+            sentences.append(
                 f"{printable(str(file.path))}: {left_out} of {of} left out, for want of "
                 f"{quantity.noun} (counter {quantity.counter})"
             )
-    return found, said
+    return asked, sentences
 
 
 def quantity_of(files: Iterable[File], options: argparse.Namespace) -> Quantity:
     """The quantity that asked_for() gave `files`: that of --of, or an estimate of it."""
-    own = (row.quantity for file in files for row in file.own_rows if not row.failure)
-    return next(own, QUANTITIES[options.of])
+    quantities = (row.quantity for file in files for row in file.own_rows if not row.failure)
+    return next(quantities, QUANTITIES[options.of])
 
 
 def asked_of_times(
     command: str, options: argparse.Namespace
 ) -> tuple[Quantity, Mapping[str, float]]:
-    """The quantity of --of, which `command` predicts, and what a second of each side counts for in
-    it: itself, its cost, or with --tdp its energy, with what was reckoned with on stderr. Raises
+    """The quantity of --of, which `command` predicts, and how much of it a second of each side is:
+    a second, its cost, or with --tdp its energy. Prices or watts are told on stderr. Raises
     WrongUsageError where the quantity does not follow from times."""
     quantity, prices, watts = QUANTITIES[options.of], _prices(options), _watts(options)
     if quantity is TIME:
@@ -223,8 +222,8 @@ def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
 
 
 def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> None:
-    """Prints `sections` in the format that was asked for: as text what a page says of them, all of
-    it with --all or where there is no such flag, else their tables."""
+    """Prints `sections` as --format says: as text (all of it with --all, or where there is no such
+    flag), or in other formats their tables."""
     if options.format == "text":
         sys.stdout.write(text_of(sections, getattr(options, "all", True)))
     else:
@@ -260,7 +259,7 @@ def save_charts(files: Sequence[File], drawn: Iterable[Sequence[Chart]], folder:
 
 
 def charts_missing(error: OSError, folder: Path) -> str:
-    """What is wrong where the charts could not be written into `folder`, in a sentence."""
+    """That the charts could not be written into `folder`, and why, in a sentence."""
     place = printable(str(error.filename or folder))
     return f"{place}: {error.strerror}, so charts are missing; choose another folder with --charts"
 
@@ -308,20 +307,18 @@ def newest(
 def tell_passed_over(
     shown: Iterable[File], others: Iterable[File], key: Callable[[File], Hashable] = machine
 ) -> None:
-    """Says which of `others` are newer than the file `shown` of their machine, but say less."""
-    for one in passed_over(shown, others, key):
-        print(one.said, file=sys.stderr)
+    """Tells which of `others` are newer than the file `shown` of their machine, but say less."""
+    for passed in passed_over(shown, others, key):
+        print(passed.sentence, file=sys.stderr)
 
 
 def load_answering(
     paths: Sequence[Path], wanted: Callable[[File], bool] = lambda _: True
 ) -> tuple[list[File], list[str]]:
-    """load_files() of `paths` for a command that shows one file after the other.
-
-    Each file that `paths` name counts, but of a folder only newest() of those `wanted`.
-    """
+    """load_files() for a command that shows one file after the other: each file that `paths` name,
+    but of a folder only newest() of those `wanted`."""
     files, problems = loading.load_files(paths)
     is_named = {file.path: file.path in paths for file in files}
-    found = [file for file in files if not is_named[file.path] and wanted(file)]
-    counting = {file.path for file in newest(found)[0]}
+    in_folders = [file for file in files if not is_named[file.path] and wanted(file)]
+    counting = {file.path for file in newest(in_folders)[0]}
     return [file for file in files if is_named[file.path] or file.path in counting], problems

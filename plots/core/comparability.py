@@ -15,15 +15,14 @@ Facts = Mapping[str, object]
 
 def obstacles(first: File, second: File) -> list[str]:
     """Why times of the two files can't be divided, a phrase each; empty where they can be."""
-    one, other = _decisive(first), _decisive(second)
+    facts, others = _decisive(first), _decisive(second)
     # A field that is not there says nothing.
-    stated = [name for name in one if not {"", None} & {one[name], other[name]}]
-    found = _differences(
-        {name: one[name] for name in stated}, {name: other[name] for name in stated}
-    )
+    stated = [name for name in facts if not {"", None} & {facts[name], others[name]}]
+    known, other_known = ({name: of[name] for name in stated} for of in (facts, others))
+    phrases = _differences(known, other_known)
     if first.machine.id == second.machine.id:
-        found += _differences(first.run.environment, second.run.environment)
-    return found
+        phrases += _differences(first.run.environment, second.run.environment)
+    return phrases
 
 
 def remarks(
@@ -31,21 +30,22 @@ def remarks(
 ) -> list[str]:
     """All that differs or casts doubt, a phrase each, the obstacles first; `names` are what the
     files are called in them."""
-    found = obstacles(first, second)
-    one_machine = first.machine.id == second.machine.id
-    if not one_machine and first.software.commit != second.software.commit:
-        found.append("machine and commit both differ, so a ratio is of both")
+    phrases = obstacles(first, second)
+    is_same_machine = first.machine.id == second.machine.id
+    if not is_same_machine and first.software.commit != second.software.commit:
+        phrases.append("machine and commit both differ, so a ratio is of both")
     decisive = _differences(_decisive(first), _decisive(second))
-    found += (each for each in decisive if each not in found)
-    if one_machine:
-        found += _differences(_hardware(first), _hardware(second))
+    phrases += [phrase for phrase in decisive if phrase not in phrases]
+    if is_same_machine:
+        phrases += _differences(_hardware(first), _hardware(second))
     else:
-        found += _differences(first.run.environment, second.run.environment)
-    found += _differences(_build(first), _build(second))
-    found += _differences(first.software.libraries, second.software.libraries, "library ", "absent")
+        phrases += _differences(first.run.environment, second.run.environment)
+    phrases += _differences(_build(first), _build(second))
+    libraries = first.software.libraries, second.software.libraries
+    phrases += _differences(*libraries, "library ", "absent")
     for which, file in zip(names, (first, second), strict=True):
-        found += (f"the {which} {doubt}" for doubt in _doubts(file))
-    return found
+        phrases += (f"the {which} {doubt}" for doubt in _doubts(file))
+    return phrases
 
 
 def _doubts(file: File) -> Iterator[str]:
@@ -86,17 +86,19 @@ def _build(file: File) -> Facts:
     }
 
 
-def _differences(one: Facts, other: Facts, kind: str = "", absent: str = "not stated") -> list[str]:
-    """What two files say otherwise of facts of one `kind`, a phrase each."""
+def _differences(
+    first: Facts, second: Facts, kind: str = "", absent: str = "not stated"
+) -> list[str]:
+    """The facts of one `kind` that differ between two files, a phrase each."""
 
     def shown(value: object) -> str:
         if isinstance(value, bool):
             return "on" if value else "off"
         return absent if value in (None, "") else str(value)
 
-    names = sorted({*one, *other}) if kind or one.keys() != other.keys() else one
+    names = sorted({*first, *second}) if kind or first.keys() != second.keys() else first
     return [
-        f"{kind}{name}: {shown(one.get(name))} and {shown(other.get(name))}"
+        f"{kind}{name}: {shown(first.get(name))} and {shown(second.get(name))}"
         for name in names
-        if one.get(name) != other.get(name)
+        if first.get(name) != second.get(name)
     ]

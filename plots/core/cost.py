@@ -169,8 +169,8 @@ def run_bench(bench: Path, arguments: Sequence[str]) -> Cost:
             "give a smaller network, or fewer rows"
         ) from None
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise CostError(printable(said[-1], 400))
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise CostError(printable(lines[-1], 400))
     return parse_cost(str(bench), done.stdout)
 
 
@@ -223,7 +223,7 @@ def operation_of(fields: dict[str, Any]) -> Operation:
         for value in (*(of[key] for key in keys), of.get("count", 1)):
             yield int(_amount(value, whole=True))
 
-    products = tuple(Product(*sizes(one, *"mnk")) for one in fields.get("products", ()))
+    products = tuple(Product(*sizes(product, *"mnk")) for product in fields.get("products", ()))
     flops, moved, launches = (_amount(fields[key]) for key in ("flops", "bytes", "launches"))
     return Operation(str(fields["kind"]), flops, moved, launches, products, *sizes(fields))
 

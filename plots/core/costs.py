@@ -31,15 +31,15 @@ def find_cost(model: str, batch: float, precision: str = "f32") -> Cost | None:
 
     Raises OSError where the file cannot be read.
     """
-    found = _counted(COSTS_PATH).get((model, batch, SAME_AS.get(precision, precision)))
-    return found and replace(found, precision=precision)
+    cost = _counted(COSTS_PATH).get((model, batch, SAME_AS.get(precision, precision)))
+    return cost and replace(cost, precision=precision)
 
 
 def kept_cost(model: str, precision: str = "f32") -> Cost | None:
     """The kept cost of a network in its own batches; None where it is not kept."""
     kept = SAME_AS.get(precision, precision)
-    own = (key for key in _counted(COSTS_PATH) if key[0] == model and key[2] == kept)
-    first = next(own, None)  # those in other batches come after
+    keys = (key for key in _counted(COSTS_PATH) if key[0] == model and key[2] == kept)
+    first = next(keys, None)  # those in other batches come after
     return find_cost(model, first[1], precision) if first else None
 
 
@@ -51,14 +51,14 @@ def cost_of(
     epoch has; or else kept, or counted here where it is fully connected, or else by `bench`; None
     where none of these knows it."""
     flags = _sized(batch, precision)
-    if network and (found := described_cost(network, (*flags, f"--rows={rows:.0f}"), bench)):
-        return found
-    if found := find_cost(model, batch, precision):
-        return found
+    if network and (cost := described_cost(network, (*flags, f"--rows={rows:.0f}"), bench)):
+        return cost
+    if cost := find_cost(model, batch, precision):
+        return cost
     try:
-        if own := network_of(model):
+        if mlp := network_of(model):
             size = int(batch)
-            return replace(own, batch=size, rows=max(own.rows, size), precision=precision).cost()
+            return replace(mlp, batch=size, rows=max(mlp.rows, size), precision=precision).cost()
     except CostError:
         return None
     return described_cost("", (f"--model={model}", *flags), bench)
@@ -71,10 +71,10 @@ def pass_cost_of(
     """What a forward pass of `batch` samples costs, as `bench` counts it; `network` is the JSON of
     one that is not built in. None where there is no bench, or it does not know the network."""
     flags = (*_sized(batch, precision), "--family=Forward")
-    own = network_of(model) if model.startswith("mlp-") and not network else None
-    if own:
-        widths, loss = ",".join(map(str, own.widths)), own.loss.replace("_", "-")
-        flags += (f"--mlp={widths}", f"--activation={own.activation}", f"--loss-function={loss}")
+    mlp = network_of(model) if model.startswith("mlp-") and not network else None
+    if mlp:
+        widths, loss = ",".join(map(str, mlp.widths)), mlp.loss.replace("_", "-")
+        flags += (f"--mlp={widths}", f"--activation={mlp.activation}", f"--loss-function={loss}")
     elif not network:
         flags += (f"--model={model}",)
     return described_cost(network, flags, bench)

@@ -39,9 +39,9 @@ _LEVEL_OF_AN_END, _LEVEL_BETWEEN = 0.02, 0.01
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of two curves: `measure` names the sizes, `sides` the two in the places of CPU
-    and GPU. Times that differ by less than the share `equal_within` are equal, and all at the sizes
-    where both run the `same` program; those of a GPU that was not measured lie in a band
-    (`is_band`). `quantity` is what is compared."""
+    and GPU. Times are equal if they differ by less than the share `equal_within`, and at the sizes
+    where both run the `same` program. Where `is_band`, the GPU was not measured, and its times lie
+    in a band. `quantity` is what is compared."""
 
     measure: str = "parameters"
     sides: tuple[str, str] = ("CPU", "GPU")
@@ -57,14 +57,14 @@ class Crossover:
 
     `size` is the smallest size from which the GPU wins at all larger measured sizes, interpolated
     on logarithmic axes; None where there is none, or where `kind` is "ambiguous". [`low`, `high`]
-    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where it reaches beyond
-    the largest size or that size is undecided, `low` where it reaches below the smallest or no size
-    is the CPU's, and both for the kinds without an interval and with fewer than 5 repetitions.
-    `crossings` are all sizes where the faster device changes, in order. "several" is every sequence
-    of winners that is sure and is none of the others: also a GPU that wins at small sizes only.
-    `winners` has CPU_WINS, GPU_WINS or 0, undecided, for each of `sizes`, those that both curves
-    have but for those `left_out`, so many, with fewer than 5 repetitions where others have more.
-    With fewer than 5 repetitions `medians` is the answer that their medians give alone.
+    is its 95 % interval, also where `kind` is "ambiguous". `high` is None where the interval
+    reaches beyond the largest size or that size is undecided; `low` is None where it reaches below
+    the smallest size or the CPU wins none; both are None for kinds without an interval and with
+    fewer than 5 repetitions. `crossings` are all sizes where the faster device changes, in order.
+    "several" is every other sequence of winners that is sure: also a GPU that wins at small sizes
+    only. `sizes` are those that both curves have, without those with fewer than 5 repetitions where
+    others have more (`left_out` counts them). `winners` has CPU_WINS, GPU_WINS or 0 (undecided) for
+    each. With fewer than 5 repetitions `medians` is the answer of the medians alone.
     """
 
     kind: Kind
@@ -118,19 +118,18 @@ class Comparison(Alike):
 
     @property
     def ladder(self) -> np.ndarray:
-        """The `sizes` without those between two sizes of a family: what all ways are measured on,
-        where some have more."""
+        """The `sizes` that all ways are measured on, not those between two of a ladder."""
         return np.setdiff1d(self.sizes, list(self.cpu.between | self.gpu.between))
 
 
-def intervals_overlap(one: Crossover, other: Crossover) -> bool:
-    """Whether the intervals do; an end that is not known reaches as far as can be."""
+def intervals_overlap(first: Crossover, second: Crossover) -> bool:
+    """Whether the intervals overlap; an end that is not known reaches as far as can be."""
 
     def ends(crossover: Crossover) -> tuple[float, float]:
         low, high = crossover.low, crossover.high
         return 0.0 if low is None else low, math.inf if high is None else high
 
-    (low, high), (other_low, other_high) = ends(one), ends(other)
+    (low, high), (other_low, other_high) = ends(first), ends(second)
     return low <= other_high and other_low <= high
 
 
@@ -152,10 +151,10 @@ def find_crossover(
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     if not len(sizes):
         raise ValueError("the curves have no size in common")
-    one, other = estimate(cpu, _CPU), estimate(gpu, _GPU)
+    cpu_times, gpu_times = estimate(cpu, _CPU), estimate(gpu, _GPU)
     # Logarithm of the speedup, CPU time / GPU time: the GPU wins where it is positive.
-    medians = one.logs[cpu_places] - other.logs[gpu_places]
-    replicates = one.replicates[:, cpu_places] - other.replicates[:, gpu_places]
+    medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
+    replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
     places = zip(cpu_places, gpu_places, strict=True)
     counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
     question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
@@ -166,14 +165,15 @@ def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Compar
     """Every CPU curve of `file` (each thread count, and the best of all) against every GPU curve
     that computes the same, in the order of the file, of the families in `scales`. Curves need two
     sizes in common."""
-    found = []
-    for pairing in pairings(file, scales):
-        gpu = pairing.gpu
-        for cpu in pairing.sides:
-            if len(np.intersect1d(cpu.sizes, gpu.sizes)) > 1:
-                crossover = find_crossover(cpu, gpu, pairing.measure)
-                found.append(Comparison(pairing.common, pairing.measure, cpu, gpu, crossover))
-    return found
+    return [
+        Comparison(
+            *(pairing.common, pairing.measure, cpu, pairing.gpu),
+            find_crossover(cpu, pairing.gpu, pairing.measure),
+        )
+        for pairing in pairings(file, scales)
+        for cpu in pairing.sides
+        if len(np.intersect1d(cpu.sizes, pairing.gpu.sizes)) > 1
+    ]
 
 
 def banded_crossover(pairing: Pairing) -> Crossover:
@@ -184,12 +184,12 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     the CPU's own noise. A winner is decided where both ends agree.
     """
     cpu, gpu = pairing.best, pairing.gpu
-    sizes, own, other = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     times = estimate(cpu, _CPU)
-    low, middle, high = np.log(np.array(gpu.samples)[other]).T
-    replicates = [times.replicates[:, own] - end for end in (low, high)]
-    counts = np.array([fewest_samples(cpu, place) for place in own])
-    medians = times.logs[own] - middle
+    low, middle, high = np.log(np.array(gpu.samples)[gpu_places]).T
+    replicates = [times.replicates[:, cpu_places] - end for end in (low, high)]
+    counts = np.array([fewest_samples(cpu, place) for place in cpu_places])
+    medians = times.logs[cpu_places] - middle
     question = Question(pairing.measure, is_band=True)
     return _answer(sizes, medians, replicates, question, counts)
 
@@ -318,21 +318,20 @@ def _start(medians: np.ndarray, logs: np.ndarray) -> float:
 
 def _crossings(medians: np.ndarray, logs: np.ndarray, winners: np.ndarray) -> tuple[float, ...]:
     """Where the faster device changes, between the sizes at which it is decided."""
-    decided = np.flatnonzero(winners)
-    found = []
-    for left, right in pairwise(decided):
-        if winners[left] != winners[right]:
-            part = slice(left, right + 1)
-            found.append(_start(medians[part] * winners[right], logs[part]))
+    sizes = [
+        _start(medians[left : right + 1] * winners[right], logs[left : right + 1])
+        for left, right in pairwise(np.flatnonzero(winners))
+        if winners[left] != winners[right]
+    ]
     if winners[-1] == GPU_WINS:
-        found[-1] = _start(medians, logs)
-    return tuple(found)
+        sizes[-1] = _start(medians, logs)
+    return tuple(sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """Shares of the time that the rule takes, from 0 to 1: on average over the sizes measured, each
-    counting the same, and at the size `at` where it is largest."""
+    """What is lost, as shares (0 to 1) of the time that the rule takes: the mean over the sizes
+    measured, and the largest, at the size `at`."""
 
     mean: float
     largest: float
@@ -348,11 +347,14 @@ def regret(crossover: Crossover, below: Curve, above: Curve) -> Regret | None:
     start = {"always": 0.0, "never": math.inf}.get(crossover.kind, crossover.size)
     if start is None:
         return None
-    sizes, first, second = np.intersect1d(below.sizes, above.sizes, return_indices=True)
+    sizes, *places = np.intersect1d(below.sizes, above.sizes, return_indices=True)
     sign = below.quantity.cost(1)
-    one, other = np.exp(sign * log_medians(below)[first]), np.exp(sign * log_medians(above)[second])
-    taken = np.where(sizes >= start, other, one)
-    lost = 1.0 - np.minimum(one, other) / taken
+    costs = [
+        np.exp(sign * log_medians(curve)[at])
+        for curve, at in zip((below, above), places, strict=True)
+    ]
+    taken = np.where(sizes >= start, costs[1], costs[0])
+    lost = 1.0 - np.minimum(*costs) / taken
     worst = int(np.argmax(lost))
     return Regret(float(np.mean(lost)), float(lost[worst]), float(sizes[worst]))
 
@@ -364,8 +366,8 @@ class SpeedUp(Alike):
 
     `cpu` and `gpu` are curves of one size. [`low`, `high`] is the 95 % interval of `ratio`, None
     where a row has too few repetitions. `verdict` is that of the crossover's winners for this size
-    (CPU_WINS, GPU_WINS or 0), None for a network on no curve. Of `repetitions` in order, `against`
-    have the other device ahead than the winner.
+    (CPU_WINS, GPU_WINS or 0), None for a network on no curve. The winner is behind in `against` of
+    the `repetitions`, paired in their order.
     """
 
     parameters: float
@@ -380,8 +382,8 @@ class SpeedUp(Alike):
 
     @property
     def winner(self) -> Winner | None:
-        """The faster device, where that is sure: on a curve as its crossover says, so that both
-        agree, and else where the interval excludes 1."""
+        """The faster device, where that is sure: on a curve as its crossover says, else where the
+        interval excludes 1."""
         verdict = self.verdict
         if self.low is None or self.high is None:
             return None
@@ -404,34 +406,35 @@ def speed_ups(
     The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
     best, which is a little slower where several are about equally fast (estimate()).
     """
-    found = []
     verdicts = _verdicts(compared)
-    for pairing in pairings(file, {family: NETWORKS[family]}):
-        best, gpu = pairing.best, pairing.gpu
-        chosen = min(pairing.cpus, key=lambda curve: gpu.quantity.cost(median_of(curve.samples[0])))
-        cpu_times, gpu_times = estimate(best, 0), estimate(gpu, 1)
-        low = high = None
-        if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
-            replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
-            low, high = statistics.interval(replicates[:, 0])
-        ratio = float(np.exp(cpu_times.logs - gpu_times.logs)[0])
-        size = float(gpu.sizes[0])
-        verdict = verdicts.get(gpu.rows[0])
-        one = SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high, verdict)
-        cost, pairs = gpu.quantity.cost, zip(chosen.samples[0], gpu.samples[0], strict=False)
-        ahead = [cost(on_cpu) > cost(on_gpu) for on_cpu, on_gpu in pairs]
-        against = ahead.count(one.winner == "cpu") if one.winner else 0
-        found.append(replace(one, against=against, repetitions=len(ahead)))
-    return found
+    pairs = pairings(file, {family: NETWORKS[family]})
+    return [_speed_up(pairing, verdicts.get(pairing.gpu.rows[0])) for pairing in pairs]
+
+
+def _speed_up(pairing: Pairing, verdict: int | None) -> SpeedUp:
+    best, gpu, cost = pairing.best, pairing.gpu, pairing.gpu.quantity.cost
+    chosen = min(pairing.cpus, key=lambda curve: cost(median_of(curve.samples[0])))
+    cpu_times, gpu_times = estimate(best, _CPU), estimate(gpu, _GPU)
+    low = high = None
+    if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
+        replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
+        low, high = statistics.interval(replicates[:, 0])
+    ratio, size = float(np.exp(cpu_times.logs - gpu_times.logs)[0]), float(gpu.sizes[0])
+    speed_up = SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high, verdict)
+    pairs = zip(chosen.samples[0], gpu.samples[0], strict=False)
+    ahead = [cost(on_cpu) > cost(on_gpu) for on_cpu, on_gpu in pairs]
+    against = ahead.count(speed_up.winner == "cpu") if speed_up.winner else 0
+    return replace(speed_up, against=against, repetitions=len(ahead))
 
 
 def _verdicts(compared: Sequence[Comparison]) -> dict[int, int]:
     """Row.index of the GPU → who wins there against the best thread count, on the curves that it
     stands on."""
-    return {
-        row: winner
-        for one in compared
-        if one.cpu.candidates
-        for size, winner in zip(one.crossover.sizes, one.crossover.winners, strict=True)
-        for row in (one.gpu.rows[one.gpu.sizes.tolist().index(size)],)
-    }
+    verdicts: dict[int, int] = {}
+    for comparison in compared:
+        if comparison.cpu.candidates:
+            rows = dict(zip(comparison.gpu.sizes.tolist(), comparison.gpu.rows, strict=True))
+            crossover = comparison.crossover
+            winners = zip(crossover.sizes, crossover.winners, strict=True)
+            verdicts |= {rows[size]: winner for size, winner in winners}
+    return verdicts

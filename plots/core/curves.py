@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plots.core.work import difference
+from plots.core.network import difference
 from plots.file.axes import BUILT_IN, Axes, Items, Label
 from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING, Scale
 from plots.file.ladders import DISC
@@ -25,16 +25,15 @@ class Curve:
     """The times, or other values of `quantity`, of one way to compute, over a growing problem.
 
     `sizes` increase strictly; `samples[i]` are those measured at `sizes[i]`, one for each
-    repetition. `configuration` says how and where (series_key() of the rows as a dictionary);
-    for the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
-    every thread count at `sizes[i]`, and `samples[i]` those of them with the best median. So it
-    is for the best of all ways of a GPU, which has no `cpu_threads`.
-    `instances[i]` are those of `candidates[i]`, or of `samples[i]` alone where there are none;
+    repetition. `configuration` says how and where (series_key() of the rows as a dictionary).
+    For the best of all thread counts, `cpu_threads` is "best", `candidates[i]` are the samples of
+    every thread count at `sizes[i]`, and `samples[i]` those of them with the best median. The best
+    of all ways of a GPU has the same, but no `cpu_threads`.
+    `instances[i]` are those of `candidates[i]`, or of `samples[i]` where there are no candidates;
     empty where times are known without noise between instances. `rows[i]` is the Row.index at
-    `sizes[i]`; empty for the best of all thread counts.
-    `flags` are the warnings of all samples, `axes` those of the file. `between` are the sizes of
-    networks between those of their family, such as disc-8x1.5, which only some ways have.
-    `own_batch` is that of the networks of their ladder; empty where they stand on none.
+    `sizes[i]`; empty for the best of several. `flags` are the warnings of all samples, `axes` those
+    of the file. `between` are the sizes of networks between two of a ladder, such as disc-8x1.5,
+    which only some ways have. `own_batch` is that of the ladder's networks; empty without a ladder.
     """
 
     words: Label
@@ -58,35 +57,35 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Curves that compute the same. `common` is what they have in common, in the order of the axes;
-    its model, where they are over the sizes of another ladder than disc, are the networks of that.
+    """Curves that compute the same. `common` is what they have in common, in the order of the axes.
+    Its model, for curves over the sizes of another ladder than disc, names the ladder's networks.
     """
 
     common: dict[str, str]
 
     @property
     def family(self) -> str:
-        """What kind of rows they are of."""
+        """The family of their rows."""
         return self.common["family"]
 
     @property
     def model(self) -> str:
-        """The network; empty where they are over the sizes of several."""
+        """The network; empty for curves over the sizes of several."""
         return self.common.get("model", "")
 
     @property
     def networks(self) -> str:
-        """What the networks are called over whose sizes epochs are compared: "disc networks"."""
+        """What the networks along the curves are called: "disc networks"."""
         return self.common.get("model", DISC.networks)
 
     @property
     def batch(self) -> str:
-        """Samples in a training step; empty where they are over that, or have none."""
+        """Samples in a training step; empty for curves over batch sizes, and without a batch."""
         return self.common.get("batch", "")
 
     @property
     def precision(self) -> str:
-        """That of the GPU's products; the CPU's beside it where it differs. Empty without any."""
+        """That of the GPU's products, with the CPU's where it differs; empty without products."""
         return self.common.get("precision", "")
 
 
@@ -112,29 +111,26 @@ NETWORKS = {
 }
 
 
-def pairings(file: File, families: Mapping[str, Scale]) -> list[Pairing]:
+def pairings(file: File, families: Mapping[str, Scale]) -> Iterator[Pairing]:
     """Every GPU curve of `file` with the CPU curves that compute the same, in the file's order.
 
-    What should be alike and no CPU curve has, such as a GPU's precision, is compared with the
-    CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are left out
-    (left_out()).
+    A value that should be alike but that no CPU curve has, such as a GPU's precision, is compared
+    with the CPU's plainest, f32, and `common` says so. Sizes at which the two do other work are
+    left out (left_out()).
     """
-    found = []
     for what, ways in _groups(file, families).items():
         family = families[dict(what)["family"]]
         curves: dict[tuple[str, ...], Curve] = {}  # each of the CPU is in many pairings
-        for gpu, cpus in _sides(ways):
-            own, like = _same_work(gpu, cpus, family)
-            if own and like:
-                found.append(_pairing(dict(what), own, like, family, curves))
-    return found
+        for sides in _sides(ways):
+            gpu, cpus = _same_work(*sides, family)
+            if gpu and cpus:
+                yield _pairing(dict(what), gpu, cpus, family, curves)
 
 
-def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
-    """Of the epochs on the CPU the curves of the fewest and of the most threads, which are not more
-    than there are cores, with what both have in common; those that have two sizes in common. Where
-    rows of several executions compute the same, auto's are what anyone would run."""
-    found = []
+def thread_pairs(file: File) -> Iterator[tuple[dict[str, str], Curve, Curve]]:
+    """What both have in common, and of epochs on the CPU the curves of the fewest and of the most
+    threads, up to the number of cores, where the two have two sizes in common. Where rows of
+    several executions compute the same, auto's are what anyone would run."""
     family = SCALES[EPOCH]
     for what, ways in _groups(file, {EPOCH: family}).items():
         alike: dict[Items, list[tuple[int, list[Row]]]] = {}
@@ -152,8 +148,7 @@ def thread_pairs(file: File) -> list[tuple[dict[str, str], Curve, Curve]]:
             counts.sort(key=lambda pair: pair[0])
             fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
             if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
-                found.append(({**dict(what), **_alike(counts[0][1][0])}, fewest, most))
-    return found
+                yield {**dict(what), **_alike(counts[0][1][0])}, fewest, most
 
 
 def left_out(file: File) -> list[tuple[Row, Row]]:
@@ -168,10 +163,9 @@ def left_out(file: File) -> list[tuple[Row, Row]]:
     ]
 
 
-def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
+def rank_pairs(file: File) -> Iterator[tuple[dict[str, str], int, Curve, Curve]]:
     """Of what several ranks train on a device, for each number of them: what is alike, that number,
     the best of one process and the best of the ranks, at two sizes or more in common."""
-    found = []
     for what, ways in _groups(file, {name: SCALES[name] for name in TRAINING}, shared=True).items():
         family = SCALES[dict(what)["family"]]
         alike: dict[tuple[str, Items], dict[int, list[Curve]]] = {}
@@ -180,12 +174,11 @@ def rank_pairs(file: File) -> list[tuple[dict[str, str], int, Curve, Curve]]:
             by_ranks = alike.setdefault((rows[0].device, same), {})
             by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
         for (_, same), by_ranks in alike.items():
-            one = _best(by_ranks.pop(1)) if 1 in by_ranks else None
+            alone = _best(by_ranks.pop(1)) if 1 in by_ranks else None
             for ranks, curves in sorted(by_ranks.items()):
                 many = _best(curves)
-                if one and len(np.intersect1d(one.sizes, many.sizes)) > 1:
-                    found.append(({**dict(what), **dict(same)}, ranks, one, many))
-    return found
+                if alone and len(np.intersect1d(alone.sizes, many.sizes)) > 1:
+                    yield {**dict(what), **dict(same)}, ranks, alone, many
 
 
 def _alike(row: Row) -> dict[str, str]:
@@ -196,8 +189,8 @@ def _alike(row: Row) -> dict[str, str]:
 def _groups(
     file: File, families: Mapping[str, Scale], shared: bool = False
 ) -> dict[Items, list[list[Row]]]:
-    """What is computed → the rows of each way to compute it; those that several ranks share only
-    where they are asked for, as they are no answer for one CPU."""
+    """What is computed → the rows of each way to compute it. Rows of several ranks, which are no
+    answer for one CPU, are among them only where `shared`."""
     groups: dict[Items, dict[Items, list[Row]]] = {}
     for row in file.rows:
         family = families.get(row.family)
@@ -214,10 +207,10 @@ def _groups(
 
 
 def _one_network_a_size(ways: list[list[Row]], family: Scale) -> list[list[Row]]:
-    """`ways` without networks of the size of another, as two rounded scales of one may be: the
-    first stays, and its rows say so."""
+    """`ways` with one network of each size, as rounding may give two the same size: the first
+    stays, and its rows say so."""
     first: dict[float | None, Row] = {}
-    others: dict[str, str] = {}  # the one that stays → what its rows say
+    others: dict[str, str] = {}  # the network that stays → what its rows say
     dropped = set()
     for row in (row for rows in ways for row in rows):
         kept = first.setdefault(family.size(row), row)
@@ -248,7 +241,7 @@ def _sides(ways: Sequence[list[Row]]) -> Iterator[tuple[list[Row], list[list[Row
 
 
 def _other_work(gpu: Sequence[Row], cpus: Iterable[Row], family: Scale) -> list[tuple[Row, Row]]:
-    """The rows of `cpus` that do other work than that of `gpu` at their size, with that."""
+    """The rows of `cpus` that do other work than the row of `gpu` at their size, with that row."""
     sized = {family.size(row): row for row in gpu}
     return [
         (row, sized[size])
@@ -265,7 +258,7 @@ def _same_work(
     if not pairs:
         return gpu, cpus
     other = {row.name for row, _ in pairs}
-    kept = [own for rows in cpus if (own := [row for row in rows if row.name not in other])]
+    kept = list(filter(None, ([row for row in rows if row.name not in other] for rows in cpus)))
     alone = {family.size(row) for _, row in pairs}
     alone -= {family.size(row) for rows in kept for row in rows}
     return [row for row in gpu if family.size(row) not in alone], kept
@@ -279,27 +272,28 @@ def _pairing(
     curves: dict[tuple[str, ...], Curve],
 ) -> Pairing:
     common = _common(what, cpus[0][0], gpu[0])
-    said = [axis.key for axis in gpu[0].axes if axis.role == "alike"]
+    alike = [axis.key for axis in gpu[0].axes if axis.role == "alike"]
     like = []
     for rows in cpus:
         names = tuple(row.name for row in rows)
         if names not in curves:
-            curves[names] = _curve(rows, family, said)
+            curves[names] = _curve(rows, family, alike)
         like.append(curves[names])
-    names = tuple(row.name for rows in cpus for row in rows)
-    if ("best", *names) not in curves:
-        curves["best", *names] = _best(like)
-    best = curves["best", *names]
-    return Pairing(common, family.measure, tuple(like), best, _curve(gpu, family, common))
+    names = (BEST, *(row.name for rows in cpus for row in rows))
+    if names not in curves:
+        curves[names] = _best(like)
+    gpu_curve = _curve(gpu, family, common)
+    return Pairing(common, family.measure, tuple(like), curves[names], gpu_curve)
 
 
 def _like(cpus: Sequence[list[Row]], gpu: Row) -> list[list[Row]]:
     """The ways of `cpus` that compute as `gpu` does, or come closest."""
     like = list(cpus)
     for axis in (axis for axis in gpu.axes if axis.role == "alike"):
-        own = gpu.axes.value(gpu.configuration, axis.key)
+        wanted = gpu.axes.value(gpu.configuration, axis.key)
         values = [rows[0].axes.value(rows[0].configuration, axis.key) for rows in like]
-        wanted = own if own in values else axis.plainest
+        if wanted not in values:
+            wanted = axis.plainest
         like = [rows for rows, value in zip(like, values, strict=True) if value == wanted]
     return like
 
@@ -309,13 +303,13 @@ def _common(what: dict[str, str], cpu: Row, gpu: Row) -> dict[str, str]:
     common = dict(what)
     for axis, value in gpu.axes.of(gpu.configuration, "alike"):
         if axis.key in cpu.configuration:
-            own = cpu.configuration[axis.key]
-            common[axis.key] = value if own == value else f"{value} (CPU: {own})"
+            on_cpu = cpu.configuration[axis.key]
+            common[axis.key] = value if on_cpu == value else f"{value} (CPU: {on_cpu})"
     return {axis.key: common[axis.key] for axis in gpu.axes if axis.key in common}
 
 
-def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
-    """The curve through `rows`; its label leaves out the keys in `said`."""
+def _curve(rows: Sequence[Row], family: Scale, without: Collection[str]) -> Curve:
+    """The curve through `rows`; its label leaves out the keys in `without`."""
     sized: dict[float, Row] = {}
     for row in rows:
         sized.setdefault(family.size(row) or 0.0, row)  # disc-7 and disc-07 are one network
@@ -324,10 +318,10 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
     configuration = {
         key: value
         for key, value in rows[0].configuration.items()
-        if axes[key].said != "elsewhere" and key not in family.replaces
+        if axes[key].in_labels != "elsewhere" and key not in family.replaces
     }
     return Curve(
-        words=axes.label(dict(axes.how(configuration)), without=said),
+        words=axes.label(dict(axes.how(configuration)), without=without),
         configuration=configuration,
         sizes=np.array(sizes),
         samples=tuple(sized[size].samples / sized[size].count for size in sizes),
@@ -342,21 +336,20 @@ def _curve(rows: Sequence[Row], family: Scale, said: Collection[str]) -> Curve:
 
 
 def _best(curves: Sequence[Curve]) -> Curve:
-    """At each size the one of `curves`, of one device, with the best median."""
+    """At each size the curve of `curves`, of one device, with the best median."""
     candidates: dict[float, list[np.ndarray]] = {}
     instances: dict[float, list[Instances]] = {}
-    for one in curves:
-        of_sizes = zip(one.sizes.tolist(), one.samples, one.instances, strict=True)
-        for size, samples, own in of_sizes:
+    for curve in curves:
+        of_sizes = zip(curve.sizes.tolist(), curve.samples, curve.instances, strict=True)
+        for size, samples, of_size in of_sizes:
             candidates.setdefault(size, []).append(samples)
-            instances.setdefault(size, []).extend(own)
+            instances.setdefault(size, []).extend(of_size)
     sizes = sorted(candidates)
     axes, first = curves[0].axes, curves[0].configuration
     keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
-    values = {
-        key: list(dict.fromkeys(one.configuration.get(key, "?") for one in curves)) for key in keys
-    }
-    shared = {key: own[0] for key, own in values.items() if len(own) == 1}
+    configurations = [curve.configuration for curve in curves]
+    values = {key: list(dict.fromkeys(of.get(key, "?") for of in configurations)) for key in keys}
+    shared = {key: known[0] for key, known in values.items() if len(known) == 1}
     of = [
         " or ".join(axis.word(value) for value in values[axis.key])
         for axis in axes
@@ -378,7 +371,7 @@ def _best(curves: Sequence[Curve]) -> Curve:
         ),
         candidates=tuple(tuple(candidates[size]) for size in sizes),
         instances=tuple(tuple(instances[size]) for size in sizes),
-        flags=tuple(dict.fromkeys(flag for one in curves for flag in one.flags)),
-        between=frozenset().union(*(one.between for one in curves)),
+        flags=tuple(dict.fromkeys(flag for curve in curves for flag in curve.flags)),
+        between=frozenset().union(*(curve.between for curve in curves)),
         rows=(),
     )

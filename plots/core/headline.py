@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/headline.md gives the rules. None of them asks what suits the GPU but
-for the last: of the ways to compute that have the same sizes, the one that wins earliest.
+docs/method/headline.md gives the rules. Only the last of them favours the GPU: of the ways to
+compute that have the same sizes, it takes the one that wins earliest.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from plots.file.ladders import DISC
 from plots.file.rows import File
 from plots.text import whole
 
+Placement = Literal["resident", "copied"]
+_PLACEMENTS = get_args(Placement)  # in the order of the answers
 _ORDER = ("always", "once", "several", "ambiguous", "never")
 
 
@@ -27,21 +29,21 @@ _ORDER = ("always", "once", "several", "ambiguous", "never")
 class Answer:
     """One way of the GPU against the best thread count of the CPU, at the batch of the headline.
 
-    `exceptions` are the networks on no curve whose faster device is not the one that the curve has
-    at their size. `largest` is the speedup of the largest network of the curve; None where the
-    devices name it differently.
+    `exceptions` are the networks on no curve whose faster device is not the curve's at their size.
+    `largest` is the speedup of the curve's largest network; None where the devices name it
+    differently.
     """
 
     comparison: Comparison
-    data: Literal["resident", "copied"]
+    data: Placement
     exceptions: tuple[SpeedUp, ...]
     largest: SpeedUp | None
 
 
 def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     """What the networks of each ladder in `compared` are called, disc's first."""
-    found = {one.networks: None for one in compared if one.family == EPOCH}
-    return sorted(found, key=lambda networks: networks != DISC.networks)
+    names = dict.fromkeys(each.networks for each in compared if each.family == EPOCH)
+    return sorted(names, key=lambda networks: networks != DISC.networks)
 
 
 def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
@@ -53,12 +55,12 @@ def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
     """
     curves = _curves(compared)
     chosen = _in_order(curves, _own_batch(curves)) if curves else []
-    return [_answer(file, one) for one in chosen]
+    return [_answer(file, comparison) for comparison in chosen]
 
 
 def foremost(compared: Sequence[Comparison], networks: str | None = None) -> Comparison | None:
-    """The comparison that a single line on a machine is about: that of the headline's first answer,
-    found without what disagrees with it; on the ladder of these `networks` where they are given."""
+    """The comparison of the headline's first answer, for a single line on a machine; on the ladder
+    of these `networks` where they are given."""
     curves = _curves(compared, networks)
     return _in_order(curves, _own_batch(curves))[0] if curves else None
 
@@ -78,33 +80,33 @@ def of_each_network(compared: Iterable[Comparison], family: str) -> list[Compari
     """For each network and batch whose rows of `family` were compared the way of the GPU that wins
     earliest, of those with the most sizes, in the plainest training that the network has."""
     groups: dict[tuple[str, str], dict[str, list[Comparison]]] = {}
-    for one in compared:
-        if one.family == family and one.cpu.candidates:
-            trainings = groups.setdefault((one.model, one.batch), {})
-            trainings.setdefault(unusual(one), []).append(one)
-    own = (trainings.get("") or next(iter(trainings.values())) for trainings in groups.values())
-    return [chosen for curves in own if (chosen := _earliest_of(curves))]
+    for comparison in compared:
+        if comparison.family == family and comparison.cpu.candidates:
+            trainings = groups.setdefault((comparison.model, comparison.batch), {})
+            trainings.setdefault(unusual(comparison), []).append(comparison)
+    plainest = (of.get("") or next(iter(of.values())) for of in groups.values())
+    return list(filter(None, map(_earliest_of, plainest)))
 
 
 def over_passes(compared: Iterable[Comparison]) -> list[Comparison]:
     """Those of forward passes over network sizes in the plainest precision, the smallest batch
     first."""
-    plain = [one for one in of_each_network(compared, FORWARD) if not unusual(one)]
-    return sorted(plain, key=lambda one: whole(one.batch) or 0)
+    plain = (each for each in of_each_network(compared, FORWARD) if not unusual(each))
+    return sorted(plain, key=lambda comparison: whole(comparison.batch) or 0)
 
 
-def way(one: Comparison | SpeedUp) -> str:
+def way(pair: Comparison | SpeedUp) -> str:
     """How the GPU computes, in words: "graph, resident"."""
-    configuration = one.gpu.configuration
-    return ", ".join(one.gpu.axes.words(configuration, roles=["how"], without=["device"]))
+    configuration = pair.gpu.configuration
+    return ", ".join(pair.gpu.axes.words(configuration, roles=["how"], without=["device"]))
 
 
-def unusual(one: Comparison | SpeedUp) -> str:
-    """What the training of `one` has besides its batch, but for the plainest: "tf32 (CPU: f32)"."""
-    axes, said = one.gpu.axes, dict(one.common)
-    for axis, value in axes.of(one.gpu.configuration, "alike"):
-        said.setdefault(axis.key, value)
-    shown = {key: value for key, value in said.items() if value != axes[key].plainest}
+def unusual(pair: Comparison | SpeedUp) -> str:
+    """What is not the plainest in the training of `pair`, but its batch: "tf32 (CPU: f32)"."""
+    axes, values = pair.gpu.axes, dict(pair.common)
+    for axis, value in axes.of(pair.gpu.configuration, "alike"):
+        values.setdefault(axis.key, value)
+    shown = {key: value for key, value in values.items() if value != axes[key].plainest}
     return ", ".join(axes.words(shown, without={"family", "model", "batch"}))
 
 
@@ -113,65 +115,57 @@ def _curves(compared: Sequence[Comparison], networks: str | None = None) -> list
     training (f32), or in that which comes first in the file where none is plain."""
     networks = networks or next(iter(ladders_of(compared)), None)
     groups: dict[str, list[Comparison]] = {}
-    for one in compared:
-        if one.family == EPOCH and one.cpu.candidates and one.networks == networks:
-            groups.setdefault(unusual(one), []).append(one)
+    for comparison in compared:
+        is_epoch = comparison.family == EPOCH and comparison.networks == networks
+        if is_epoch and comparison.cpu.candidates:
+            groups.setdefault(unusual(comparison), []).append(comparison)
     return groups.get("") or next(iter(groups.values()), [])
 
 
 def _own_batch(curves: Sequence[Comparison]) -> str:
-    """The own batch of the networks of `curves`, or what the file has in its place.
-
-    That is the batch with the most sizes where the own one has less than half as many, or is not
-    known; of several, the nearest to the own one, and of two as near the smaller.
-    """
+    """The own batch of the networks of `curves`; where that is not known, or has less than half as
+    many sizes as another, the batch with the most sizes, of several the nearest to the own one."""
     sizes: dict[str, int] = {}
-    for one in curves:
-        sizes[one.batch] = max(sizes.get(one.batch, 0), len(one.ladder))
-    own, most = curves[0].cpu.own_batch, max(sizes.values())
-    if 2 * sizes.get(own, 0) >= most:
-        return own
-    return min((batch for batch in sizes if sizes[batch] == most), key=_distance(own))
-
-
-def _distance(own: str) -> Callable[[str], tuple[float, int]]:
-    """How far a batch is from the `own` one of the networks, as a ratio; then the smaller first."""
+    for comparison in curves:
+        sizes[comparison.batch] = max(sizes.get(comparison.batch, 0), len(comparison.ladder))
+    wanted, most = curves[0].cpu.own_batch, max(sizes.values())
+    if 2 * sizes.get(wanted, 0) >= most:
+        return wanted
 
     def distance(batch: str) -> tuple[float, int]:
-        number, wanted = whole(batch) or 0, whole(own) or 1
-        return (max(number / wanted, wanted / number) if number else math.inf), number
+        """As a ratio to the own batch; of two at the same distance the smaller comes first."""
+        number, samples = whole(batch) or 0, whole(wanted) or 1
+        return (max(number / samples, samples / number) if number else math.inf), number
 
-    return distance
+    return min((batch for batch in sizes if sizes[batch] == most), key=distance)
 
 
 def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
     """The choice of each kind of placement at `batch`, in the order of the answers."""
-    found = []
-    for data in ("resident", "copied"):
-        chosen = _earliest_of([one for one in curves if _data(one) == data and one.batch == batch])
-        if chosen:
-            found.append(chosen)
-    most = max(len(one.ladder) for one in found)
-    return sorted(found, key=lambda one: 2 * len(one.ladder) < most)
+    at_batch = [comparison for comparison in curves if comparison.batch == batch]
+    by_data = ([each for each in at_batch if _data(each) == data] for data in _PLACEMENTS)
+    chosen = list(filter(None, map(_earliest_of, by_data)))
+    most = max(len(comparison.ladder) for comparison in chosen)
+    return sorted(chosen, key=lambda comparison: 2 * len(comparison.ladder) < most)
 
 
-def _data(one: Comparison) -> Literal["resident", "copied"]:
-    value = one.gpu.axes.value(one.gpu.configuration, "data")
+def _data(comparison: Comparison) -> Placement:
+    value = comparison.gpu.axes.value(comparison.gpu.configuration, "data")
     return "resident" if value == "resident" else "copied"
 
 
 def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
-    """Of those with the most sizes, the same for all, the GPU's auto, which is what anyone
-    would run; if it is not among them, the earliest win."""
+    """Of the curves with the same, most sizes, that of the GPU's auto, which is what anyone would
+    run, or without auto that of the earliest win."""
     if not curves:
         return None
-    fullest = max(curves, key=lambda one: len(one.ladder)).ladder
-    full = [one for one in curves if np.array_equal(one.ladder, fullest)]
-    automatic = [one for one in full if one.gpu.configuration.get("execution") == AUTO]
+    fullest = max(curves, key=lambda comparison: len(comparison.ladder)).ladder
+    full = [comparison for comparison in curves if np.array_equal(comparison.ladder, fullest)]
+    automatic = [each for each in full if each.gpu.configuration.get("execution") == AUTO]
 
-    def start(one: Comparison) -> tuple[int, float]:
-        size = one.crossover.size
-        return _ORDER.index(one.crossover.kind), math.inf if size is None else size
+    def start(comparison: Comparison) -> tuple[int, float]:
+        size = comparison.crossover.size
+        return _ORDER.index(comparison.crossover.kind), math.inf if size is None else size
 
     return min(automatic or full, key=start)
 
@@ -184,15 +178,15 @@ def _answer(file: File, chosen: Comparison) -> Answer:
         comparison=chosen,
         data=_data(chosen),
         exceptions=tuple(
-            one for one in networks if one.model not in on_ladder and _differs(one, chosen)
+            each for each in networks if each.model not in on_ladder and _differs(each, chosen)
         ),
-        largest=next((one for one in networks if one.model in on_ladder), None),
+        largest=next((each for each in networks if each.model in on_ladder), None),
     )
 
 
 def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
-    """The speedups, the GPU computing as in `chosen`, of its largest network and of all networks
-    on no curve."""
+    """The speedups of the largest network of `chosen` and of all networks on no curve, where the
+    GPU computes as in `chosen`."""
     batch, largest = chosen.batch, chosen.sizes[-1]
     rows = [
         row
@@ -208,11 +202,11 @@ def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
             )
         )
     ]
-    alike = _trained(chosen.common)
+    alike = chosen.gpu.configuration, _trained(chosen.common)
     return [
-        one
-        for one in speed_ups(replace(file, rows=tuple(rows)), compared=[chosen])
-        if one.gpu.configuration == chosen.gpu.configuration and _trained(one.common) == alike
+        speed_up
+        for speed_up in speed_ups(replace(file, rows=tuple(rows)), compared=[chosen])
+        if (speed_up.gpu.configuration, _trained(speed_up.common)) == alike
     ]
 
 
@@ -221,14 +215,14 @@ def _trained(common: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in common.items() if key not in ("model", "batch")}
 
 
-def _differs(one: SpeedUp, chosen: Comparison) -> bool:
-    """Whether the faster device, where that is sure, is not the one of the curve at that size."""
+def _differs(speed_up: SpeedUp, chosen: Comparison) -> bool:
+    """Whether the faster device is sure, and is not that of the curves at this size."""
     cpu, gpu = (
-        np.interp(np.log(one.parameters), np.log(curve.sizes), log_medians(curve))
+        np.interp(np.log(speed_up.parameters), np.log(curve.sizes), log_medians(curve))
         for curve in (chosen.cpu, chosen.gpu)
     )
-    sign = one.gpu.quantity.cost(1)
-    return one.winner is not None and (one.winner == "gpu") != (sign * cpu > sign * gpu)
+    sign = speed_up.gpu.quantity.cost(1)
+    return speed_up.winner is not None and (speed_up.winner == "gpu") != (sign * cpu > sign * gpu)
 
 
 def by_work(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:

@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 
 import numpy as np
 
 from plots.core.comparability import obstacles
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
-from plots.core.network import best, epoch_rows, on_device
-from plots.core.work import per_iteration
+from plots.core.network import best, epoch_rows, on_device, per_iteration
 from plots.file.axes import Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
@@ -110,28 +110,29 @@ def side_by_side(
     reference = _works(chosen)
     older = list(older)
     hidden = [machine(file) for file in older]
-    found = list(map(comparisons, files)) if compared is None else compared
-    standings = []
-    for file, own in zip(files, found, strict=True):
+    if compared is None:
+        compared = list(map(comparisons, files))
+
+    def standing(file: File, of_file: Sequence[Comparison]) -> Standing:
         obstacle = "; ".join(obstacles(chosen, file)) if refuse and file is not chosen else ""
-        standings.append(
-            Standing(
-                file=file,
-                answer=foremost(own),
-                times=_times(file),
-                ratios={} if obstacle else _ratios(_works(file), reference),
-                obstacle=obstacle,
-                older=hidden.count(machine(file)),
-            )
+        return Standing(
+            file=file,
+            answer=foremost(of_file),
+            times=_times(file),
+            ratios={} if obstacle else _ratios(_works(file), reference),
+            obstacle=obstacle,
+            older=hidden.count(machine(file)),
         )
-    return SideBySide(tuple(ordered(standings, sort)), chosen, tuple(passed_over(files, older)))
+
+    standings = ordered(starmap(standing, zip(files, compared, strict=True)), sort)
+    return SideBySide(tuple(standings), chosen, tuple(passed_over(files, older)))
 
 
 def networks_of(standings: Iterable[Standing]) -> str:
     """The networks that the crossovers of `standings` are about: "disc networks"."""
     standings = list(standings)
-    found = dict.fromkeys(one.answer.networks for one in standings if one.answer)
-    return " or ".join(found) or networks_of_any(one.file.ladders[0] for one in standings)
+    names = dict.fromkeys(each.answer.networks for each in standings if each.answer)
+    return " or ".join(names) or networks_of_any(each.file.ladders[0] for each in standings)
 
 
 def short_processor(name: str) -> str:
@@ -170,25 +171,24 @@ def ordered(standings: Iterable[Standing], sort: str) -> list[Standing]:
     value = _SORT_VALUES[sort]
 
     def key(standing: Standing) -> tuple[object, ...]:
-        own = value(standing)
-        missing = own is None
-        return not has_gpu(standing.file), missing, 0 if missing else own
+        figure = value(standing)
+        return not has_gpu(standing.file), figure is None, 0 if figure is None else figure
 
-    found = sorted(standings, key=key)
+    by_figure = sorted(standings, key=key)
     if sort != "date":
-        return found
+        return by_figure
     places: dict[tuple[str, str | None], int] = {}
-    for standing in found:
+    for standing in by_figure:
         places.setdefault(machine(standing.file), len(places))
-    return sorted(found, key=lambda standing: places[machine(standing.file)])
+    return sorted(by_figure, key=lambda standing: places[machine(standing.file)])
 
 
-def crossover_number(one: Comparison) -> float | None:
+def crossover_number(comparison: Comparison) -> float | None:
     """The crossover as one number: the size from which the GPU wins, and where it wins at every
     size the smallest of them, as it is not above that. None where no size is known."""
-    if one.crossover.kind == "always":
-        return float(one.sizes[0])
-    return one.crossover.size
+    if comparison.crossover.kind == "always":
+        return float(comparison.sizes[0])
+    return comparison.crossover.size
 
 
 def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:
@@ -202,8 +202,8 @@ def cpu_curve(file: File) -> tuple[np.ndarray, np.ndarray]:
         if row.ladder == file.ladders[0] and row.batch == row.ladder.batch:
             size = row.counters["params"]
             times[size] = min(row.median, times.get(size, math.inf))
-    found = sorted(times)
-    return np.array(found), np.array([times[size] for size in found])
+    sizes = sorted(times)
+    return np.array(sizes), np.array([times[size] for size in sizes])
 
 
 def _plain_epochs(file: File) -> list[Row]:
@@ -220,25 +220,25 @@ def _times(file: File) -> dict[tuple[str, str], Row]:
     rows = _plain_epochs(file)
     for model, batch in SHOWN.items():
         wanted = {"family": EPOCH, "model": model, "batch": batch}
-        own = [row for row in rows if dict(row.axes.what(row.configuration)) == wanted]
+        of_network = [row for row in rows if dict(row.axes.what(row.configuration)) == wanted]
         for device in DEVICES:
-            if there := on_device(own, device):
+            if there := on_device(of_network, device):
                 times[model, device] = best(there)
     return times
 
 
 def _works(file: File) -> _Works:
     """Family and device (or EITHER) → work → the row that does it in the shortest time."""
-    found: _Works = {}
+    works: _Works = {}
     for row in file.rows:
         if row.failure or row.family not in SHOWN_FAMILIES or row.device not in DEVICES:
             continue
         work = _work(row)
         for place in (row.device, EITHER):
-            fastest = found.setdefault((row.family, place), {})
+            fastest = works.setdefault((row.family, place), {})
             if work not in fastest or _log_seconds(row) < _log_seconds(fastest[work]):
                 fastest[work] = row
-    return found
+    return works
 
 
 def _work(row: Row) -> _Work:
@@ -256,25 +256,25 @@ def _log_seconds(row: Row) -> float:
     return math.log(row.median) - math.log(per_iteration(row))
 
 
-def _ratios(own: _Works, reference: _Works) -> dict[tuple[str, str], Ratio]:
-    found = {}
+def _ratios(works: _Works, reference: _Works) -> dict[tuple[str, str], Ratio]:
+    ratios = {}
     for place, theirs in reference.items():
-        mine = own.get(place, {})
+        mine = works.get(place, {})
         pairs = tuple(
-            (mine[work], row)
-            for work, row in theirs.items()
+            (mine[work], base)
+            for work, base in theirs.items()
             if work in mine
-            and (not row.workload or mine[work].workload in (None, "", row.workload))
+            and (not base.workload or mine[work].workload in (None, "", base.workload))
         )
         if pairs:
-            logs = [_log_seconds(one) - _log_seconds(other) for one, other in pairs]
+            logs = [_log_seconds(row) - _log_seconds(base) for row, base in pairs]
             mean = max(-_LARGEST, min(_LARGEST, sum(logs) / len(logs)))
-            found[place] = Ratio(math.exp(mean), pairs, len(theirs))
-    return found
+            ratios[place] = Ratio(math.exp(mean), pairs, len(theirs))
+    return ratios
 
 
 def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
-    """Undecided comes before a GPU that wins at small sizes only, and that before one that never
+    """Undecided comes before a GPU that wins at small sizes only, and that before a GPU that never
     wins."""
     if standing.answer is None:
         return None
@@ -284,8 +284,8 @@ def _by_crossover(standing: Standing) -> tuple[bool, float, int] | None:
 
 
 def _by_time(model: str, standing: Standing) -> float | None:
-    found = [row.median for (name, _), row in standing.times.items() if name == model]
-    return min(found, default=None)
+    seconds = [row.median for (name, _), row in standing.times.items() if name == model]
+    return min(seconds, default=None)
 
 
 _SORT_VALUES: dict[str, Callable[[Standing], object]] = {

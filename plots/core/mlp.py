@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 
 from plots.core.cost import Cost, CostError, Operation, Product
@@ -112,9 +112,8 @@ class Mlp:
         counted = [(_operations(self, batch), count) for batch, count in runs]
 
         def total(name: str) -> float:
-            return sum(
-                getattr(one, name) * one.count * count for ops, count in counted for one in ops
-            )
+            alike = ((operation, count) for ops, count in counted for operation in ops)
+            return sum(getattr(each, name) * each.count * count for each, count in alike)
 
         eager = sum(_gpu_launches(self, batch) * count for batch, count in runs)
         epoch = {
@@ -149,8 +148,8 @@ class Mlp:
 def network_of(model: str) -> Mlp | None:
     """The fully connected network that bench knows by this name, as it trains it; None where it is
     of another kind."""
-    if found := _NAMED.get(model):
-        return found
+    if network := _NAMED.get(model):
+        return network
     if match := re.fullmatch(r"disc-(\d+)(?:x(\d\.\d{1,4}))?", model):
         layers, factor = int(match[1]), float(match[2] or 1)
         known = 2 <= layers <= 12 and 1 <= factor < 4
@@ -167,13 +166,14 @@ def network_of(model: str) -> Mlp | None:
 
 def widths_in(text: str) -> tuple[int, ...]:
     """The widths of --mlp. Raises CostError where they are none."""
-    found = [whole(part.strip()) for part in text.split(",")]
-    if not all(found):
+    parts = text.split(",")
+    widths = tuple(width for part in parts if (width := whole(part.strip())))
+    if len(widths) < len(parts):
         raise CostError(
             f"--mlp={printable(text, 60)}: widths are whole numbers with commas between them: "
             "--mlp=784,512,10"
         )
-    return tuple(number for number in found if number)
+    return widths
 
 
 def disc_widths(layers: int, factor: float = 1.0) -> tuple[int, ...]:
@@ -193,8 +193,8 @@ def of_size(params: int) -> tuple[int, ...]:
 
 
 _NAMED = {
-    one.name: one
-    for one in (
+    mlp.name: mlp
+    for mlp in (
         Mlp((29, 32, 16, 2), 10, 709, "f32", "relu", "adamw", name="heart"),
         Mlp((4, 64, 64, 2), 32, 2048, "f32", "tanh", "adam", name="policy"),
         Mlp((2, *[20] * 8, 1), 2000, 10_000, "f32", "tanh", "adam", "mse", "surrogate"),
@@ -211,10 +211,10 @@ def _operations(mlp: Mlp, batch: int) -> tuple[Operation, ...]:
     small = 2 if half else 4  # bytes of what products read
     last = len(mlp.widths) - 2
     forward, derivative = ACTIVATIONS[mlp.activation]
-    found = []
+    operations = []
 
     def add(kind: str, flops: float, bytes: float, launches: int, *products: Product) -> None:
-        found.append(Operation(kind, float(flops), float(bytes), launches, products))
+        operations.append(Operation(kind, float(flops), float(bytes), launches, products))
 
     if half:
         for layer, (a, b) in enumerate(pairwise(mlp.widths)):
@@ -245,10 +245,7 @@ def _operations(mlp: Mlp, batch: int) -> tuple[Operation, ...]:
     clock = 8 if mlp.optimizer in TIMED else 0
     params = mlp.params
     add("update", flops * params, 4 * arrays * params + clock, 2 * (last + 1))
-    return tuple(
-        Operation(one.kind, one.flops, one.bytes, one.launches, one.products, count)
-        for one, count in Counter(found).items()
-    )
+    return tuple(replace(alike, count=count) for alike, count in Counter(operations).items())
 
 
 def _gpu_launches(mlp: Mlp, batch: int) -> int:

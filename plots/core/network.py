@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that train by what they compute, as against how and where (plots/core/series.py)."""
+"""Rows by what they compute, as against how and where (plots/core/series.py); and whether two do
+the same work, and how much: only then can their times be compared."""
 
 from collections.abc import Sequence
 
-from plots.core.work import WORK, work
 from plots.file.axes import BUILT_IN, Axes, Items
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.rows import File, Row
 
 NetworkKey = Items
+
+WORK = ("rows", "steps", "optimizer", "workload")  # the keys of work()
+_COUNTED = ("params", "batch", "rows", "steps")
 
 # The sweep's networks that nobody trains (src/models/dense.cpp): predictions are fitted to them.
 ODD = frozenset(
@@ -83,3 +86,40 @@ def network_label(key: NetworkKey, keys: Sequence[NetworkKey], axes: Axes = BUIL
         if any(other[name] != configuration[name] for other in twins)
     ]
     return ", ".join([configuration["model"], *varying])
+
+
+def difference(row: Row, other: Row) -> str:
+    """How the work of two rows of one network differs: "not the same work: rows 1,000 and 500";
+    empty where nothing says that it does.
+
+    The fingerprint decides where both rows have one; else what is counted, and the optimizer.
+    """
+    fingerprints = bool(row.workload and other.workload)
+    if fingerprints and row.workload == other.workload:
+        return ""
+    differences = [
+        f"{key} {row.counters[key]:,.0f} and {other.counters[key]:,.0f}"
+        for key in _COUNTED
+        if key in row.counters and row.counters[key] != other.counters.get(key, row.counters[key])
+    ]
+    if row.optimizer and other.optimizer and row.optimizer != other.optimizer:
+        differences.append(f"optimizer {row.optimizer} and {other.optimizer}")
+    if differences:
+        return f"not the same work: {', '.join(differences)}"
+    return "trains differently" if fingerprints else ""
+
+
+def work(row: Row) -> Items:
+    """What difference() looks at beside the network, for groups of the rows of one file."""
+    # A training step may leave out what it has one of.
+    rows, steps = (f"{row.counters.get(key, 1.0):.0f}" for key in ("rows", "steps"))
+    return tuple(zip(WORK, (rows, steps, row.optimizer, row.workload or ""), strict=True))
+
+
+def per_iteration(row: Row) -> float:
+    """How much one iteration of `row` does of what rows of one name may do more of on a machine
+    with more memory or cores, or at another commit: operations; in probes, whose arrays grow with
+    the caches, bytes or floating-point operations; 1 for an epoch or a training step."""
+    if row.family == "Peak":
+        return row.counters.get("bytes", row.counters.get("flops", row.count))
+    return row.count

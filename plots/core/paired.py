@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file's pairs say of a crossover, beside what the bootstrap says, whether both agree, and
-the columns of that and of what following the crossover loses.
+"""What a file's pairs say of a crossover, whether the bootstrap agrees, and the columns of that and
+of what following the crossover loses.
 
 docs/method/refinement.md gives both methods.
 """
@@ -21,40 +21,40 @@ DISAGREES = "Bootstrap and pairs contradict each other: measure again on an idle
 
 
 def pairs_of(file: File, comparison: Comparison) -> Refinement | None:
-    """The pairs of `file` in which both sides computed what is compared; those of one thread count
-    stand for the best of all."""
-    for one in reversed(file.refinements):  # a resumed run adds one
-        sides = ((one.first, comparison.cpu), (one.second, comparison.gpu))
+    """The pairs of `file` whose sides computed what is compared; pairs of any thread count stand
+    for the best of all."""
+    for pairs in reversed(file.refinements):  # a resumed run adds one
+        sides = ((pairs.first, comparison.cpu), (pairs.second, comparison.gpu))
         if all(
             {**comparison.common, **curve.configuration}.get(key) in (value, BEST)
             for way, curve in sides
-            for key, value in {**one.common, **way}.items()
+            for key, value in {**pairs.common, **way}.items()
         ):
-            return one
+            return pairs
     return None
 
 
-def pairs_sentence(file: File, one: Comparison, article: str = "") -> list[str]:
-    """What the pairs of `file` say of `one`, in a sentence; none where it has none."""
-    pairs = pairs_of(file, one)
+def pairs_sentence(file: File, comparison: Comparison, article: str = "") -> list[str]:
+    """What the pairs of `file` say of `comparison`, in a sentence; none where it has none."""
+    pairs = pairs_of(file, comparison)
     if not pairs:
         return []
-    is_other = disagree(one.crossover, pairs)
+    is_other = disagree(comparison.crossover, pairs)
     begin = "Paired measurements contradict that:" if is_other else "In paired measurements,"
-    first, second = one.sides
+    first, second = comparison.sides
     return [f"{begin} {pairs_words(pairs, (article + first, article + second))}."]
 
 
-def pairs_words(one: Refinement, sides: tuple[str, str]) -> str:
+def pairs_words(pairs: Refinement, sides: tuple[str, str]) -> str:
     """Where the pairs see a change, in words: "2 threads won reliably from between 806 and
     919 parameters"."""
-    unit = "n = {}" if one.kind == "command" else "{} parameters"
-    said = [_interval_words(interval, sides, unit) for interval in one.intervals[:_MOST]]
-    if len(one.intervals) > _MOST:
-        said.append(f"{len(one.intervals) - _MOST} more changes")
-    if not said:
-        said = ["the winner did not change"]
-    return "; ".join(said) + ("" if one.complete else " (unfinished)")
+    unit = "n = {}" if pairs.kind == "command" else "{} parameters"
+    clauses = [_interval_words(interval, sides, unit) for interval in pairs.intervals[:_MOST]]
+    if len(pairs.intervals) > _MOST:
+        clauses.append(f"{len(pairs.intervals) - _MOST} more changes")
+    if not clauses:
+        clauses = ["the winner did not change"]
+    return "; ".join(clauses) + ("" if pairs.complete else " (unfinished)")
 
 
 def _interval_words(interval: PairedInterval, sides: tuple[str, str], unit: str) -> str:
@@ -72,32 +72,32 @@ def _interval_words(interval: PairedInterval, sides: tuple[str, str], unit: str)
     return "no side won reliably where the winner seemed to change"
 
 
-def disagree(crossover: Crossover, one: Refinement) -> bool:
+def disagree(crossover: Crossover, pairs: Refinement) -> bool:
     """Whether the bootstrap's answer and that of the pairs cannot both be right.
 
-    Both speak of the size from which on the second side wins: their intervals are apart, or one is
-    sure of such a size where the other is sure that there is none. An answer that is ambiguous
-    disagrees with nothing.
+    Both speak of the size from which on the second side wins. They disagree where their intervals
+    are apart, or where one is sure of such a size and the other is sure that there is none. An
+    ambiguous answer disagrees with nothing.
     """
     if crossover.kind == "ambiguous":
         return False
-    last = one.intervals[-1] if one.intervals else None
+    last = pairs.intervals[-1] if pairs.intervals else None
     is_sure = last is not None and last.low is not None and last.high is not None
     if crossover.size is None:  # one side wins at the largest sizes, for sure
         wins_last = "second" if crossover.kind == "always" else "first"
         return last is not None and is_sure and last.below == wins_last
     if last is None:
-        return one.complete
+        return pairs.complete
     if last.below == "second":
         return is_sure
     low, high = crossover.low or 0.0, crossover.high or math.inf
     return (last.high or math.inf) < low or high < (last.low or 0.0)
 
 
-def spacing(one: Refinement) -> float | None:
-    """The largest ratio of neighbouring sizes of the ladder: changes that come in twos between two
-    of them are not seen. None where there is one size at most."""
-    sizes = [size for size, _ in one.ladder]
+def spacing(pairs: Refinement) -> float | None:
+    """The largest ratio of neighbouring sizes of the ladder, between which two changes are not
+    seen. None where there is one size at most."""
+    sizes = [size for size, _ in pairs.ladder]
     return max((b / a for a, b in pairwise(sizes)), default=None)
 
 
@@ -119,12 +119,12 @@ def pairs_fields(notes: dict[str, int], with_spacing: bool = False) -> tuple[Fie
     def words(of: tuple[File, Comparison]) -> Cell:
         pairs = pairs_of(*of)
         if pairs and with_spacing and (ratio := spacing(pairs)):
-            said = (
+            note = (
                 "Pairs look between neighbouring sizes of the sweep, which differ by a factor of "
                 f"up to {units.significant(ratio, 2)}; two changes between the same two are not "
                 "seen."
             )
-            marks([said], notes)
+            marks([note], notes)
         return text_cell(pairs_words(pairs, of[1].sides) if pairs else None)
 
     return (
@@ -135,8 +135,8 @@ def pairs_fields(notes: dict[str, int], with_spacing: bool = False) -> tuple[Fie
 
 
 def _lost(of: tuple[File, Comparison], name: str) -> Cell:
-    one = of[1]
-    lost = regret(one.crossover, one.cpu, one.gpu)
+    comparison = of[1]
+    lost = regret(comparison.crossover, comparison.cpu, comparison.gpu)
     share = getattr(lost, name, None)
     return NOTHING if share is None else Cell(f"{100 * share:.1f} %", share)
 

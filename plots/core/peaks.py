@@ -72,9 +72,9 @@ def threshold(count: int) -> float:
 def _peaks(samples: tuple[float, ...]) -> Peaks | None:
     if len(samples) < FEWEST or samples[0] <= 0:
         return None
-    ((found,), (size,)) = separation(np.log([samples]))
+    ((distance,), (size,)) = separation(np.log([samples]))
     low, high = (float(np.median(part)) for part in (samples[:size], samples[size:]))
-    if found <= threshold(len(samples)) or high < FACTOR * low:
+    if distance <= threshold(len(samples)) or high < FACTOR * low:
         return None
     return Peaks(low, high, int(size), len(samples) - int(size))
 
@@ -93,14 +93,14 @@ def peaks(row: Row) -> Peaks | None:
 
 def peaks_words(row: Row) -> str:
     """The peaks() of `row` in a sentence; empty where there are none."""
-    found = peaks(row)
-    if found is None:
+    two = peaks(row)
+    if two is None:
         return ""
     show = row.quantity.show
     what = "instances of the program" if row.instances.of else "repetitions"
     return (
-        f"Two peaks: {found.lows} of {found.lows + found.highs} {what} take about "
-        f"{show(found.low)}, {found.highs} about {show(found.high)}, and the median shows one of "
+        f"Two peaks: {two.lows} of {two.lows + two.highs} {what} take about "
+        f"{show(two.low)}, {two.highs} about {show(two.high)}, and the median shows one of "
         "them alone."
     )
 

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plots.core.series import cpu_first, device_name
+from plots.core.series import SeriesKey, cpu_first, device_name
 from plots.file.families import FAMILIES
 from plots.file.rows import Row
 
@@ -36,10 +36,9 @@ def lines(
     """The lines through `rows`, CPU first.
 
     `size` gives a row's size, which the fields `sized` of its configuration state. `counter` is
-    what is done in one operation: `flops` or `bytes`, over its seconds. A label has the device and
-    those fields that are not the same in all rows.
-    """
-    groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    what one operation does, `flops` or `bytes`. A label has the device, and those fields that are
+    not the same in all rows."""
+    groups: dict[SeriesKey, list[Row]] = {}
     for row in rows:
         key = tuple(
             (name, value)
@@ -53,19 +52,20 @@ def lines(
         for name, value in key
         if name not in _DEVICE and any(dict(other).get(name) != value for other in groups)
     }
-    found = []
-    for key in sorted(groups, key=cpu_first):
+
+    def point(row: Row) -> Point:
+        amount = _amount(row, counter)
+        rates = (amount / row.median, amount / row.maximum, amount / row.minimum)
+        return Point(size(row), *rates, row)
+
+    def line(key: SeriesKey) -> Line:
         members = sorted(groups[key], key=size)
         axes, configuration = members[0].axes, members[0].configuration
         label = [device_name(members[0], without=configuration.keys() - _DEVICE)]
         label += [axes[name].word(value) for name, value in key if name in varying]
-        points = []
-        for row in members:
-            amount = _amount(row, counter)
-            rates = (amount / row.median, amount / row.maximum, amount / row.minimum)
-            points.append(Point(size(row), *rates, row))
-        found.append(Line(", ".join(label), tuple(points)))
-    return found
+        return Line(", ".join(label), tuple(map(point, members)))
+
+    return [line(key) for key in sorted(groups, key=cpu_first)]
 
 
 def rate(row: Row, counter: str) -> float:

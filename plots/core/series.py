@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the rows of a file in groups that differ in nothing but the network: what a line shows."""
+"""Groups of rows that differ in nothing but the network, which are what a line shows; and short
+names for rows that are shown together."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from plots.file.axes import Label
 from plots.file.rows import Row
@@ -13,13 +14,13 @@ _LONGEST = 60  # characters of a label
 
 
 def series_key(row: Row) -> SeriesKey:
-    """How and where `row` computes: its configuration without what the place of a point says,
-    which are family, model and batch size."""
+    """How and where `row` computes: its configuration without family, model and batch size, which
+    the place of a point shows."""
     return tuple(
         sorted(
             (key, value)
             for key, value in row.configuration.items()
-            if row.axes[key].said != "elsewhere"
+            if row.axes[key].in_labels != "elsewhere"
         )
     )
 
@@ -60,10 +61,10 @@ def chosen_words(row: Row) -> str:
     more, "auto: graph, autotuned products"; empty for a row of any other."""
     if not row.chosen:
         return ""
-    own, choice = row.configuration, dict(row.chosen)
+    configuration, choice = row.configuration, dict(row.chosen)
     threads = choice.pop("cpu_threads", None)
-    words = f"{own['execution']}: {', '.join(row.axes.words(choice))}"
-    if threads and threads != own.get("cpu_threads"):
+    words = f"{configuration['execution']}: {', '.join(row.axes.words(choice))}"
+    if threads and threads != configuration.get("cpu_threads"):
         words += f" on {row.axes['cpu_threads'].word(threads)}"
     return printable(words, _LONGEST)
 
@@ -80,3 +81,46 @@ def cpu_first(key: SeriesKey) -> tuple[bool, str, int, SeriesKey]:
     configuration = dict(key)
     device = configuration.get("device", "")
     return device != "cpu", device, whole(configuration.get("cpu_threads", "")) or 0, key
+
+
+def short_names(rows: Iterable[Row]) -> tuple[dict[str, str], str]:
+    """Name → short name of each of `rows`, and what all of them share ("" where nothing).
+
+    A row that has no precision, say, does not keep the others from sharing theirs. Rows whose short
+    names would be the same keep their names.
+    """
+    by_name = {row.name: row for row in rows}
+    common = _common(list(by_name.values()))
+    names = {
+        name: " ".join(
+            [
+                row.family,
+                ", ".join(
+                    row.axes[key].word(value)
+                    for key, value in row.configuration.items()
+                    if key != "family" and key not in common
+                ),
+            ]
+        ).strip()
+        for name, row in by_name.items()
+    }
+    texts = list(names.values())
+    unique = {
+        name: text if texts.count(text) == 1 and text != name else name
+        for name, text in names.items()
+    }
+    return unique, ", ".join(common.values())
+
+
+def _common(rows: Sequence[Row]) -> dict[str, str]:
+    """Key → value in words of what `rows` may be said to have in common, and do."""
+    words: dict[str, set[str]] = {}
+    for row in rows:
+        # How and where first, then what.
+        for axis, value in (
+            *row.axes.of(row.configuration, "how", "alike"),
+            *row.axes.of(row.configuration, "what"),
+        ):
+            if axis.is_common:
+                words.setdefault(axis.key, set()).add(axis.word(value))
+    return {key: next(iter(values)) for key, values in words.items() if len(values) == 1}

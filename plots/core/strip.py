@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strips: one scale of size, on which each strip shows where the CPU wins, where that is open, and
-where the GPU wins; as lines of block characters for a terminal. plots/core/charts/strip.py draws
-them.
+"""Strips on one scale of size: each shows where the CPU wins, where the GPU wins, and where neither
+is sure. Here they become block characters for a terminal; plots/core/charts/strip.py draws them.
 """
 
 import math
@@ -78,51 +77,50 @@ class Strips:
     @property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest size of any strip, or of any network beside them."""
-        sizes = [
-            end for one in self.strips for each in one.segments for end in (each.low, each.high)
-        ]
-        sizes += [mark.size for mark in self.marks]
+        sizes = [mark.size for mark in self.marks]
+        for strip in self.strips:
+            sizes += (end for segment in strip.segments for end in (segment.low, segment.high))
         return min(sizes), max(sizes)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
         """The networks of all strips, each once, the smallest first; who wins is the first's."""
-        found: dict[tuple[str, float], Mark] = {}
-        for one in self.strips:
-            for mark in one.marks:
-                found.setdefault((mark.name, mark.size), mark)
-        return tuple(sorted(found.values(), key=lambda mark: mark.size))
+        marks: dict[tuple[str, float], Mark] = {}
+        for strip in self.strips:
+            for mark in strip.marks:
+                marks.setdefault((mark.name, mark.size), mark)
+        return tuple(sorted(marks.values(), key=lambda mark: mark.size))
 
     @property
     def is_predicted(self) -> bool:
         """Whether any strip is."""
-        return any(one.is_predicted for one in self.strips)
+        return any(strip.is_predicted for strip in self.strips)
 
     @property
     def sides(self) -> list[Side]:
         """What the strips show, in the order of a legend."""
-        shown = {each.side for one in self.strips for each in one.segments}
+        shown = {segment.side for strip in self.strips for segment in strip.segments}
         return [side for side in SIDES.values() if side in shown]
 
 
-def segments_of(one: Crossover) -> tuple[Segment, ...]:
-    """Where each side wins. Between two sizes whose winners differ it is open, but for the
-    crossover itself, of which its interval says how far it is open."""
-    winners = one.medians.winners if one.medians else one.winners
-    sides = [SIDES[side] if one.medians is None else "open" for side in winners]
-    found = list(between(one.sizes, sides))
-    if one.kind in ("once", "several", "ambiguous") and (one.low or one.high):
-        low, high = one.low or one.sizes[0], one.high or one.sizes[-1]
+def segments_of(crossover: Crossover) -> tuple[Segment, ...]:
+    """Where each side wins. Between two sizes whose winners differ it is open; around the crossover
+    it is open within the interval."""
+    winners = crossover.medians.winners if crossover.medians else crossover.winners
+    sides = [SIDES[side] if crossover.medians is None else "open" for side in winners]
+    segments = list(between(crossover.sizes, sides))
+    if crossover.kind in ("once", "several", "ambiguous") and (crossover.low or crossover.high):
+        low, high = crossover.low or crossover.sizes[0], crossover.high or crossover.sizes[-1]
         # What is undecided below the interval is the CPU's, unless the GPU has a part of it.
-        by_winner = one.kind == "several" or any(size < low for size in one.gpu_wins)
+        by_winner = crossover.kind == "several" or any(size < low for size in crossover.gpu_wins)
         before = [
-            Segment(each.low, min(each.high, low), each.side if by_winner else "cpu")
-            for each in found
-            if each.low < low
+            Segment(known.low, min(known.high, low), known.side if by_winner else "cpu")
+            for known in segments
+            if known.low < low
         ]
-        after = [Segment(high, one.sizes[-1], "gpu")] if one.high else []
-        found = [*before, Segment(low, high, "open"), *after]
-    return _joined(found)
+        after = [Segment(high, crossover.sizes[-1], "gpu")] if crossover.high else []
+        segments = [*before, Segment(low, high, "open"), *after]
+    return _joined(segments)
 
 
 def between(sizes: Sequence[float], sides: Sequence[Side]) -> tuple[Segment, ...]:
@@ -144,37 +142,34 @@ def _joined(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     return tuple(kept)
 
 
-def side_of(one: SpeedUp) -> Side:
+def side_of(speed_up: SpeedUp) -> Side:
     """Who wins on one network."""
-    return one.winner or "open"
+    return speed_up.winner or "open"
 
 
 def shares(strips: Strips) -> list[list[tuple[float, float, Side]]]:
     """The segments of each strip as shares of the logarithmic scale: 0 is its left end."""
     low, high = np.log(strips.ends)
     span = (high - low) or 1.0
+
+    def share(size: float) -> float:
+        return float((np.log(size) - low) / span)
+
     return [
-        [
-            (
-                float((np.log(each.low) - low) / span),
-                float((np.log(each.high) - low) / span),
-                each.side,
-            )
-            for each in one.segments
-        ]
-        for one in strips.strips
+        [(share(segment.low), share(segment.high), segment.side) for segment in strip.segments]
+        for strip in strips.strips
     ]
 
 
 def strip_text(strips: Strips) -> str:
     """`strips` under each other, each a line; then the scale with its networks, and the legend."""
-    labels = [_label(one) for one in strips.strips]
+    labels = [_label(strip) for strip in strips.strips]
     room = max(map(len, labels)) + 2 if any(labels) else 0
     width = max(10, min(_WIDEST, terminal_width() - room - 2 * len(_INDENT)))
-    said = f" ({strips.conditions})" if strips.conditions else ""
-    lines = [wrapped(printable(f"{strips.title}{said}"), _INDENT, "")]
-    for label, own in zip(labels, shares(strips), strict=True):
-        lines.append(f"{_INDENT}{label:<{room}}{_bar(own, width)}")
+    conditions = f" ({strips.conditions})" if strips.conditions else ""
+    lines = [wrapped(printable(f"{strips.title}{conditions}"), _INDENT, "")]
+    for label, segments in zip(labels, shares(strips), strict=True):
+        lines.append(f"{_INDENT}{label:<{room}}{_bar(segments, width)}")
     lines += [f"{_INDENT}{' ' * room}{line}" for line in _scale(strips, width)]
     legend = "  ".join(f"{_BLOCKS[side]} {strips.words(side)}" for side in strips.sides)
     predicted = f"  {_PREDICTED} predicted, not measured" if strips.is_predicted else ""
@@ -182,8 +177,8 @@ def strip_text(strips: Strips) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _label(one: Strip) -> str:
-    label = printable(one.label, 200) + (f" {_PREDICTED}" if one.is_predicted else "")
+def _label(strip: Strip) -> str:
+    label = printable(strip.label, 200) + (f" {_PREDICTED}" if strip.is_predicted else "")
     return label if len(label) <= _LABEL else f"{label[: _LABEL // 2]}…{label[-_LABEL // 2 + 1 :]}"
 
 
@@ -192,8 +187,8 @@ def _bar(segments: list[tuple[float, float, Side]], width: int) -> str:
     text = ""
     for place in range(width):
         middle = (place + 0.5) / width
-        own = [side for low, high, side in segments if low <= middle <= high]
-        text += _BLOCKS[own[0]] if own else " "
+        sides = [side for low, high, side in segments if low <= middle <= high]
+        text += _BLOCKS[sides[0]] if sides else " "
     return text
 
 
@@ -207,7 +202,7 @@ def _scale(strips: Strips, width: int) -> list[str]:
         place = round((width - 1) * math.log(mark.size / low) / span)
         any(_write(line, mark, place) for line in lines)
     ends = f"{first}{' ' * max(1, width - len(first) - len(last))}{last}"
-    return [*(said for line in lines if (said := "".join(line).rstrip())), ends]
+    return [*filter(None, ("".join(line).rstrip() for line in lines)), ends]
 
 
 def _write(line: list[str], mark: Mark, place: int) -> bool:

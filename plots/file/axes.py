@@ -30,11 +30,11 @@ class Axis:
     plainest first, which is that of a row without the key; empty where they are numbers or names
     at large.
 
-    `phrase` is how a value is said, unless `words` has a word for it. `said` tells whether a label
-    says it: "always", only where it "varies", or "elsewhere", as it has a place of its own.
-    `is_common` axes may be said once for all rows that are shown together. `ladder` are values from
-    what one does first to what one does for speed (`values` where it is None), and `changes` say
-    what a step up to a value is: "with the data resident".
+    `phrase` words a value, unless `words` has a word for it. `in_labels` tells when labels show it:
+    "always", only where it "varies", or never, as it has a place "elsewhere". `is_common` axes may
+    be named once for all rows that are shown together. `ladder` has values from what one does first
+    to what one does for speed (`values` where it is None), and `changes` word a step up to a value:
+    "with the data resident".
     """
 
     key: str
@@ -42,7 +42,7 @@ class Axis:
     values: tuple[str, ...] = ()
     phrase: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
-    said: Literal["always", "varies", "elsewhere"] = "always"
+    in_labels: Literal["always", "varies", "elsewhere"] = "always"
     is_common: bool = False
     ladder: tuple[str, ...] | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
@@ -72,9 +72,8 @@ class Axis:
 @dataclass(frozen=True, slots=True)
 class Label:
     """A way to compute in words: on which device (`where`), and how there. `best_of` are the thread
-    counts of which the fastest counts, `chosen` is what an execution that chooses came to. What
-    there is nothing to say of is empty.
-    """
+    counts of which the fastest counts, `chosen` is what an execution that chooses came to. A field
+    with nothing to say is empty."""
 
     where: str = ""
     how: str = ""
@@ -83,12 +82,12 @@ class Label:
 
     def __str__(self) -> str:
         best = f"best of {self.best_of}" if self.best_of else ""
-        said = ", ".join(filter(None, (self.where, self.how, best)))
-        return f"{said} ({self.chosen})" if self.chosen else said
+        words = ", ".join(filter(None, (self.where, self.how, best)))
+        return f"{words} ({self.chosen})" if self.chosen else words
 
     @property
     def there(self) -> str:
-        """The words where the device is said already: "graph, pinned"."""
+        """The words without the device: "graph, pinned"."""
         return str(replace(self, where=""))
 
 
@@ -153,9 +152,8 @@ class Axes:
     ) -> Label:
         """A configuration in words: "GPU, graph, pinned", "CPU, 2 threads".
 
-        It leaves out the keys in `without`, what is said elsewhere, and what says nothing beside
-        the `others`: a precision that all of them have, and on the CPU the plainest value that all
-        of the CPU have.
+        It leaves out the keys in `without`, axes that are shown elsewhere, a precision that all
+        `others` have, and on the CPU a plainest value that all others on the CPU have.
         """
         program, device = where = tuple(configuration.get(key, "") for key in _WHERE)
         same_device = [
@@ -164,13 +162,12 @@ class Axes:
         places = [self[key].word(configuration[key]) for key in _WHERE if configuration.get(key)]
         words = []
         for axis, value in self.of(configuration):
-            if axis.key in (*_WHERE, *without) or axis.said == "elsewhere":
+            if axis.key in (*_WHERE, *without) or axis.in_labels == "elsewhere":
                 continue
-            beside = others if axis.said == "varies" else same_device
-            varies = any(other.get(axis.key) != value for other in beside)
+            beside = others if axis.in_labels == "varies" else same_device
             is_plain = (device, program) == ("cpu", "") and value == axis.plainest
-            silent = axis.said == "varies" or is_plain
-            if varies or not silent:
+            silent = axis.in_labels == "varies" or is_plain
+            if not silent or any(other.get(axis.key) != value for other in beside):
                 words.append(axis.word(value))
         return Label(" on the ".join(places), ", ".join(words))
 
@@ -203,11 +200,12 @@ _GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
 BUILT_IN = Axes(
     [
         Axis(
-            "family", "what", (*_OPERATIONS, *_NETWORKS, "Command"), phrase=BARE, said="elsewhere"
+            *("family", "what", (*_OPERATIONS, *_NETWORKS, "Command"), BARE),
+            in_labels="elsewhere",
         ),
-        Axis("model", "what", phrase=BARE, said="elsewhere"),
+        Axis("model", "what", phrase=BARE, in_labels="elsewhere"),
         *(Axis(key, "what") for key in ("m", "n", "k", "width")),
-        Axis("batch", "what", said="elsewhere", is_common=True),
+        Axis("batch", "what", in_labels="elsewhere", is_common=True),
         Axis("transpose", "what", ("nn", "nt", "tn", "tt"), phrase=BARE),
         Axis("cache", "what", ("warm", "cold"), phrase=BARE),
         Axis("activation", "what", ("relu", "sigmoid"), phrase=BARE),
@@ -231,7 +229,7 @@ BUILT_IN = Axes(
         ),
         Axis(
             *("precision", "alike", ("f32", "tf32", "bf16", "f16"), BARE),
-            said="varies",
+            in_labels="varies",
             is_common=True,
             changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
         ),

@@ -24,12 +24,12 @@ def path_of_build(file: File, program: str) -> Path:
 
 def other_builds(file: File) -> dict[str, File]:
     """The name of each other build → what it measured, as a file of its own of the same machine."""
-    found: dict[str, list[Row]] = {}
+    rows_of: dict[str, list[Row]] = {}
     for row in file.builds:
         name = row.name.replace(f"/program:{row.program}", "")
         rest = {key: value for key, value in row.configuration.items() if key != "program"}
-        own = found.setdefault(row.program.removeprefix(_PREFIX), [])
-        own.append(replace(row, name=name, configuration=rest))
+        build = row.program.removeprefix(_PREFIX)
+        rows_of.setdefault(build, []).append(replace(row, name=name, configuration=rest))
     return {
         name: replace(
             file,
@@ -40,5 +40,5 @@ def other_builds(file: File) -> dict[str, File]:
             peers=(),
             builds=(),
         )
-        for name, rows in found.items()
+        for name, rows in rows_of.items()
     }

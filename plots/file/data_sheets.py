@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy estimated from data sheets, where no meter was read and the user says what to reckon with:
-the thermal design power (TDP) of each side, as if it were drawn all the time.
+"""Energy estimated from data sheets, where no meter was read and the user gives the thermal design
+power (TDP) of each side: as if that were drawn all the time.
 
 docs/howto/energy.md says why such a number is no measurement.
 """
@@ -24,13 +24,13 @@ _SHEET = {"cpu": "processors", "gpu": "card"}
 
 
 def read_watts(texts: Iterable[str]) -> dict[str, float]:
-    """By side what texts of --tdp say; raises FigureError."""
+    """Side → watts, from the texts of --tdp; raises FigureError."""
     watts: dict[str, float] = {}
     for text in texts:
-        found = _SAID.fullmatch(text)
-        if not found:
+        match = _SAID.fullmatch(text)
+        if not match:
             raise FigureError(f"{printable(text, 60)} is no power of a side; {_HOW}")
-        side, amount = found.groups()
+        side, amount = match.groups()
         if side in watts:
             raise FigureError(f"{text}: {side} has {watts[side]:g} W already; leave out one")
         watts[side] = number(amount, text, "1e6")
@@ -38,7 +38,7 @@ def read_watts(texts: Iterable[str]) -> dict[str, float]:
 
 
 def of_sides(watts: Mapping[str, float]) -> dict[str, float]:
-    """What trains on each side takes, in W: beside a card the processors wait for it."""
+    """Side → W of all that is on while it trains: beside a card, the processors wait for it."""
     return {"cpu": watts["cpu"], "gpu": watts["gpu"] + watts["cpu"]}
 
 
@@ -47,14 +47,14 @@ def _parts(row: Row) -> tuple[str, ...]:
 
 
 def _metered(row: Row, part: str) -> np.ndarray | None:
-    """What the meters of a part told, of each repetition; None where they did not."""
+    """The joules that the meters of a part told of each repetition; None where they did not."""
     values = row.measured.get(f"joules_{part}")
     return values if values is not None and len(values) in (1, len(row.samples)) else None
 
 
 def _lacks_meters(row: Row) -> bool:
-    """Whether no meter told of all that computed it; no meter is read around what repeats one
-    operation many times, so nothing lacks there."""
+    """Whether no meters told of all parts that computed it. Rows that repeat one operation many
+    times lack none, as no meter is read around them."""
     return row.failure is None and "count" not in row.counters and JOULES not in row.measured
 
 
@@ -64,8 +64,8 @@ def unmetered(file: File) -> int:
 
 
 def with_estimates(file: File, watts: Mapping[str, float]) -> File:
-    """`file`, each row of which that lacks meters has joules: what they told of a part, and of one
-    that has none its watts, all the time."""
+    """`file` with joules in each row that lacks meters: what the meter of each part told, or where
+    a part has none, its watts for all of the time."""
 
     def estimated(row: Row) -> dict[str, np.ndarray]:
         if not _lacks_meters(row):
@@ -93,12 +93,11 @@ def lacking(files: Iterable[File], watts: Mapping[str, float]) -> str:
         for part in _parts(row)
         if _metered(row, part) is None
     }
-    parts = sorted(needed - watts.keys())
-    return _lacking(parts)
+    return _lacking(sorted(needed - watts.keys()))
 
 
 def lacking_sides(watts: Mapping[str, float]) -> str:
-    """The same of what is predicted, which no meter was read for."""
+    """The same for a prediction, for which no meter was read."""
     return _lacking(sorted(_SHEET.keys() - watts.keys()))
 
 
@@ -108,7 +107,7 @@ def _lacking(parts: Iterable[str]) -> str:
 
 
 def sentences(watts: Mapping[str, float]) -> list[str]:
-    """What was reckoned with."""
+    """Which watts the estimate takes, a sentence for each side."""
     show = partial(units.rate, unit="W")
     return [
         f"{side.upper()}: {show(power)} by the data sheet of the {_SHEET[side]}, as you say, taken "
@@ -118,7 +117,7 @@ def sentences(watts: Mapping[str, float]) -> list[str]:
 
 
 def how_many(file: File, rows: int) -> str:
-    """Of a file, `rows` of which were estimated, in a sentence."""
+    """That `rows` of the rows of `file` were estimated, in a sentence."""
     path, of = printable(str(file.path)), counted(len(file.own_rows), "row")
     return f"{path}: the energy of {rows} of {of} is estimated from data sheets, all or in part"
 

@@ -44,13 +44,13 @@ def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -
             )
         repetitions[name] = []
     for index, entry in enumerate(document["benchmarks"]):
-        own = repetitions.get(entry["name"])
-        if own is None:
+        entries = repetitions.get(entry["name"])
+        if entries is None:
             raise FaultError(
                 element_words("benchmarks", index, entry["name"]),
                 'field "name" is that of none of the "rows"; delete the entry, or measure again',
             )
-        own.append(entry)
+        entries.append(entry)
     rows = []
     for index, fields in enumerate(document["rows"]):
         try:
@@ -61,8 +61,9 @@ def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -
 
 
 def filled(kind: type[Kind], fields: Entry) -> Kind:
-    """One of that kind of dataclass, with what `fields` has of it."""
-    return kind(**{one.name: fields[one.name] for one in fields_of(kind) if one.name in fields})
+    """An instance of the dataclass `kind`, with what `fields` has of it."""
+    names = (field.name for field in fields_of(kind))
+    return kind(**{name: fields[name] for name in names if name in fields})
 
 
 def _numbers(fields: Entry) -> dict[str, float]:
@@ -122,7 +123,7 @@ def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any
 
 
 def _disturbed(entries: list[Entry]) -> int:
-    """In how many repetitions the program waited for processors that others had."""
+    """In how many repetitions the program waited for processors that other programs had."""
 
     def of_all(counter: str) -> list[float]:
         shares = [entry.get(counter, 0.0) for entry in entries]
@@ -140,20 +141,20 @@ def _counters(
     """Row.counters and Row.measured."""
     facts = _numbers(fields)
     family = fields["configuration"]["family"]
-    own = [_numbers(entry) for entry in entries]
-    stated = set().union(*own)
+    by_repetition = [_numbers(entry) for entry in entries]
+    stated = set().union(*by_repetition)
     if both := facts.keys() & stated:
         raise FaultError(
             f'field "{printable(min(both), 40)}" stands in the row and in a repetition of it; '
             "delete one of the two"
         )
     measured: dict[str, list[float]] = {}
-    for number, (counters, seconds) in enumerate(zip(own, samples, strict=True), 1):
+    for number, (counters, seconds) in enumerate(zip(by_repetition, samples, strict=True), 1):
         _check_times(fields, number, {**facts, **counters}, seconds)
         # What was measured once stands in the first repetition.
-        found = derived(family, {**facts, **own[0], **counters}, seconds)
-        for key in found.keys() - stated - facts.keys():
-            measured.setdefault(key, []).append(found[key])
+        follows = derived(family, {**facts, **by_repetition[0], **counters}, seconds)
+        for key in follows.keys() - stated - facts.keys():
+            measured.setdefault(key, []).append(follows[key])
         for key, value in counters.items():
             measured.setdefault(key, []).append(value)
     for key in _MEASURED_ONCE.get(family, ()):
@@ -178,11 +179,11 @@ def _check_times(fields: Entry, number: int, counters: dict[str, float], seconds
             f'field "real_time" of repetition {number} is {seconds:g} s but no iteration is '
             f"shorter than {_SHORTEST:g} s; measure the row again"
         )
-    # A time that a file states although it follows must be the one that follows.
+    # Where a file states a time that also follows from others, both must agree.
     family = FAMILIES.get(fields["configuration"]["family"])
     if family is None:
         return
-    field, what = (family.time, family.one) if family.time else ("seconds", "operation")
+    field, what = (family.time, family.noun) if family.time else ("seconds", "operation")
     count = 1.0 if family.time else fields["count"]
     stated = counters.get(field)
     if stated is not None and abs(stated * count - seconds) > _SAME_TIME * seconds:

@@ -23,16 +23,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`one` is what an iteration (of operations, one of them) is called, `title` begins a heading;
-    `short` is what columns of its time are called, and their keys. `over` says in titles what
-    curves of it are over, where that is not the size of the network.
+    """`noun` names an iteration, or one operation of several; `title` begins a heading; `short`
+    heads columns of its time, and begins their keys. `over` says in titles what curves of it are
+    over, where that is not the size of the network.
 
     Of families of networks, `time` is the counter of an iteration's seconds, `samples` counts the
     samples in it, and `steps` the training steps, unless it is one; empty for the others.
-    `trains`: it trains them, else it uses them.
+    `trains`: it trains networks, else it uses them.
     """
 
-    one: str
+    noun: str
     title: str
     short: str
     scale: Scale
@@ -43,19 +43,19 @@ class Family:
     trains: bool = True
 
     def beside(self, preposition: str) -> str:
-        """What titles on its rows add, so that no two are the same: " in training steps"; nothing
-        for epochs, which are meant where nothing is said."""
-        return "" if self.one == "epoch" else f" {preposition} {self.many}"
+        """What titles on its rows add, so that no two are the same: " in training steps". Titles on
+        epochs add nothing."""
+        return "" if self.noun == "epoch" else f" {preposition} {self.many}"
 
     @property
     def many(self) -> str:
-        """Several of `one`."""
-        return f"{self.one}{'es' if self.one.endswith('s') else 's'}"
+        """The plural of `noun`."""
+        return f"{self.noun}{'es' if self.noun.endswith('s') else 's'}"
 
     @property
     def a(self) -> str:
-        """`one` with its article."""
-        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+        """`noun` with its article."""
+        return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
 def _whole(text: str) -> float | None:
@@ -121,35 +121,33 @@ _NOT_PROFILED = frozenset({*(family.time for family in FAMILIES.values()), "seco
 
 
 def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """What results/README.md says follows from `counters` where one iteration takes `seconds`.
-
-    Times are in seconds, rates per second. Nothing follows in a family that is not known here.
-    """
+    """What follows from `counters`, by results/README.md, where one iteration takes `seconds`:
+    times in seconds, rates per second. Nothing follows in a family that is not known here."""
     words = FAMILIES.get(family)
     if words and words.time:
-        found = {words.time: seconds}
+        figures = {words.time: seconds}
         for rate, counter in (("samples_per_second", words.samples), ("flops_per_second", "flops")):
             if counter in counters:
-                found[rate] = counters[counter] / seconds
+                figures[rate] = counters[counter] / seconds
         profile = [
             value
             for name, value in counters.items()
             if name.startswith(_PROFILE) and name not in _NOT_PROFILED
         ]
         if profile:
-            found["seconds_unattributed"] = seconds - sum(profile)
-        return found
+            figures["seconds_unattributed"] = seconds - sum(profile)
+        return figures
     if words or family in PROBES:
-        one = seconds / counters["count"]
-        # The work of an operation is that of one, the work of a probe that of an iteration.
-        timed = one if words else seconds
+        operation_seconds = seconds / counters["count"]
+        # Work is counted per operation, but of a probe per iteration.
+        work_seconds = operation_seconds if words else seconds
         rates = {
-            f"{counter}_per_second": counters[counter] / timed
+            f"{counter}_per_second": counters[counter] / work_seconds
             for counter in ("flops", "bytes")
             if counter in counters
         }
         if family == "Collective":  # nccl-tests' bus bandwidth
             ranks = counters["ranks"]
             rates["bus_bytes_per_second"] = rates["bytes_per_second"] * 2 * (ranks - 1) / ranks
-        return {"seconds": one, **rates}
+        return {"seconds": operation_seconds, **rates}
     return {}

@@ -42,10 +42,10 @@ def newest_per_machine(
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """The `files` of a machine that are newer than the one that answers for it; `said` in a
-    sentence."""
+    """The `files` of a machine that are newer than the one that answers for it, and a sentence that
+    says so."""
 
-    said: str
+    sentence: str
     files: tuple[File, ...]
 
 
@@ -54,39 +54,42 @@ def passed_over(
 ) -> list[PassedOver]:
     """What of `others` is newer than the file `shown` of its machine, but says less of it."""
     others = list(others)
-    found = []
-    for one in shown:
-        own = tuple(
+
+    def newer(answering: File) -> tuple[File, ...]:
+        return tuple(
             file
             for file in others
-            if key(file) == key(one)
-            and _standing(file) < _standing(one)
-            and newest_first((one, file))[0] is file
+            if key(file) == key(answering)
+            and _standing(file) < _standing(answering)
+            and newest_first((answering, file))[0] is file
         )
-        if own:
-            found.append(PassedOver(_passed_over_words(one, own), own))
-    return found
+
+    return [
+        PassedOver(_passed_over_words(answering, files), files)
+        for answering in shown
+        if (files := newer(answering))
+    ]
 
 
 _NAMED = 2  # of the files passed over
 
 
-def _passed_over_words(one: File, files: Sequence[File]) -> str:
-    of_machine = f"of {printable(one.machine.id)}"
-    newer = f"newer than {printable(one.path.name)}"
+def _passed_over_words(answering: File, files: Sequence[File]) -> str:
+    of_machine = f"of {printable(answering.machine.id)}"
+    newer = f"newer than {printable(answering.path.name)}"
     names = [printable(file.path.name) for file in files]
     if len(files) == 1:
-        known = {shortcoming.said for shortcoming in one.shortcomings}
-        why = next(each.said for each in files[0].shortcomings if each.said not in known)
+        known = {shortcoming.fault for shortcoming in answering.shortcomings}
+        why = next(each.fault for each in files[0].shortcomings if each.fault not in known)
         return f"{names[0]} {of_machine} is {newer}, but {why}: it does not count."
     named = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - 1} more"]
     return f"{' and '.join(named)} {of_machine} are {newer}, but measure less: they do not count."
 
 
 def _standing(file: File) -> tuple[bool, ...]:
-    """How much a file says of its machine, to compare: without a shortcoming of the worst kind, of
-    the next, of the last."""
-    kinds = {one.standing for one in file.shortcomings}
+    """How much a file says of its machine, to compare: for each kind of shortcoming, the worst
+    first, whether it has none."""
+    kinds = {shortcoming.standing for shortcoming in file.shortcomings}
     return tuple(kind not in kinds for kind in STANDINGS)
 
 

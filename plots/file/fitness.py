@@ -24,22 +24,22 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 def faults(file: File, in_place: bool = True) -> list[str]:
     """Why `file` is not fit, a phrase with its remedy each; empty where it is. `in_place`: it also
     has to lie at its place()."""
-    found = [*_run_faults(file), *_row_faults(file)]
+    phrases = [*_run_faults(file), *_row_faults(file)]
     machine, folder = file.machine.id, file.path.resolve().parent.name
     if not _FOLDER.fullmatch(machine):
         named = printable(machine, 60)
-        found.append(f"its machine id {named} cannot name a folder: measure again")
+        phrases.append(f"its machine id {named} cannot name a folder: measure again")
     elif in_place and folder != machine:
-        found.append(f"it lies in {printable(folder, 60)}: move it to results/{machine}/")
+        phrases.append(f"it lies in {printable(folder, 60)}: move it to results/{machine}/")
     if in_place and not _has_its_name(file):
-        found.append(f"its name is {printable(file.path.name, 60)}: name it {place(file).name}")
+        phrases.append(f"its name is {printable(file.path.name, 60)}: name it {place(file).name}")
     size = file.path.stat().st_size
     if size > MOST_BYTES:
-        found.append(
+        phrases.append(
             f"it has {size / 1e3:,.0f} kB, and a file at most {MOST_BYTES / 1e3:,.0f} kB: "
             "measure with fewer repetitions"
         )
-    return found
+    return phrases
 
 
 def place(file: File) -> Path:
@@ -76,8 +76,9 @@ def praise(file: File) -> str:
 
 def _run_faults(file: File) -> Iterator[str]:
     is_table = _is_table_of_2016(file)
-    counting = [one for one in file.shortcomings if not (is_table and one.is_partial)]
-    yield from (f"{one.said}: {one.remedy}" for one in counting)
+    for shortcoming in file.shortcomings:
+        if not (is_table and shortcoming.is_partial):
+            yield f"{shortcoming.fault}: {shortcoming.remedy}"
     if not file.software.commit:
         yield "it does not state its commit: build in a git checkout"
     if file.software.dirty:

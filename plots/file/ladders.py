@@ -61,5 +61,5 @@ def networks_of_any(ladders: Iterable[Ladder]) -> str:
 
 
 def _split(model: str) -> tuple[str, str]:
-    found = _NAME.fullmatch(model)
-    return (found["rung"], found["factor"] or "") if found else (model, "")
+    match = _NAME.fullmatch(model)
+    return (match["rung"], match["factor"] or "") if match else (model, "")

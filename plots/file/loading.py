@@ -53,7 +53,7 @@ def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
 
     A folder stands for every *.json below it that is not hidden. A file named twice comes once.
     """
-    found: dict[str, Path] = {}
+    by_identity: dict[str, Path] = {}
     problems: list[str] = []
     for path in paths:
         if os.path.isdir(path):  # Path.is_dir() raises where a name is too long
@@ -67,8 +67,8 @@ def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
         else:
             files = [path]
         for file in files:
-            found.setdefault(_identity(file), file)
-    return list(found.values()), problems
+            by_identity.setdefault(_identity(file), file)
+    return list(by_identity.values()), problems
 
 
 def load_files(paths: Iterable[Path], apply: Map = in_process) -> tuple[list[File], list[str]]:
@@ -142,12 +142,12 @@ def _file(path: Path, document: Any) -> File:
         refinements=tuple(map(refinement_of, crossover.get("refinements", ()))),
         two=crossover.get("peers", {}).get("command", {}),
         ladders=ladders,
-        networks={one["name"]: json.dumps(one) for one in crossover.get("networks", ())},
+        networks={fields["name"]: json.dumps(fields) for fields in crossover.get("networks", ())},
     )
 
 
 def _part(row: Row) -> str:
-    """Which of PARTS has it."""
+    """Which of PARTS holds `row`."""
     if row.family == COMMAND:
         return "commands"
     if row.program == OWN:
@@ -156,8 +156,8 @@ def _part(row: Row) -> str:
 
 
 def _check_rows(document: dict[str, Any]) -> None:
-    """Each row is of one part of the run, as they stand in the order of the parts, and of the
-    file's network, if it says of which."""
+    """The parts of the run count all rows, and a row that names its network's fingerprint names
+    that of the file."""
     crossover, rows = document["context"]["crossover"], document["rows"]
     parts = crossover.get("parts")
     if parts is not None and (counted := sum(part["rows"] for part in parts)) != len(rows):
@@ -168,8 +168,8 @@ def _check_rows(document: dict[str, Any]) -> None:
     fingerprints = crossover.get("network_fingerprints", {})
     for index, row in enumerate(rows):
         model = row["configuration"].get("model")
-        own = fingerprints.get(model)
-        if own is not None and row.get("network", own) != own:
+        fingerprint = fingerprints.get(model)
+        if fingerprint is not None and row.get("network", fingerprint) != fingerprint:
             raise FaultError(
                 element_words("rows", index, row["name"]),
                 f'is of another network than the file\'s "{printable(model)}"; measure it again',
@@ -198,7 +198,7 @@ def _files_below(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _identity(file: Path) -> str:
-    """What two names of one file have in common."""
+    """The path that all names of one file share."""
     try:
         return os.path.realpath(file)
     except (OSError, ValueError):  # reading the file will say what is wrong with its name
@@ -337,19 +337,18 @@ def refinement_of(fields: dict[str, Any]) -> Refinement:
         for size in fields["sizes"]
     )
     intervals = tuple(
-        PairedInterval(one["below"], *(end and float(end) for end in (one["low"], one["high"])))
-        for one in fields["intervals"]
+        PairedInterval(of["below"], *(of[end] and float(of[end]) for end in ("low", "high")))
+        for of in fields["intervals"]
     )
-    own = {"ladder": ladder, "sizes": sizes, "intervals": intervals}
-    return filled(Refinement, {**fields, **own})
+    parts = {"ladder": ladder, "sizes": sizes, "intervals": intervals}
+    return filled(Refinement, {**fields, **parts})
 
 
 def _run(crossover: dict[str, Any]) -> Run:
-    fields = crossover["configuration"]
-    known = {"data": "", "flush_to_zero": None, **fields}
-    own = {
-        "command": tuple(fields["command"]),
+    fields = {
+        **{"data": "", "flush_to_zero": None, **crossover["configuration"]},
+        "command": tuple(crossover["configuration"]["command"]),
         "budget_seconds": crossover.get("budget", {}).get("seconds"),
         "energy": crossover.get("energy", {}),
     }
-    return filled(Run, {**known, **own})
+    return filled(Run, fields)

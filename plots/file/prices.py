@@ -7,7 +7,7 @@ docs/howto/money.md says what a price should hold.
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +34,8 @@ _HOW += '"gpu", "per_hour": 1.2, "provider": "...", "date": "...", "source": "..
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of the machine that trains on `side`: for an hour, and where it is bought the whole
-    `purchase`, 0 where it is rented. `source`: who asks it, and when."""
+    """The price of the machine that trains on `side`: `per_hour`, and in all where it is bought
+    (`purchase`, 0 where it is rented). `source`: who asks it, and when."""
 
     side: str
     per_hour: float
@@ -44,11 +44,11 @@ class Price:
 
 
 def read_prices(text: str) -> list[Price]:
-    """The prices that a text of --price says, or the file that it names; raises FigureError."""
-    if found := _SAID.fullmatch(text):
-        side, amount, hourly, years = found.groups()
-        own = {"for": side, "per_hour": amount} if hourly else {"for": side, "purchase": amount}
-        entries: object = [own if hourly else {**own, "years": years}]
+    """The prices in a text of --price, or in the file that it names; raises FigureError."""
+    if match := _SAID.fullmatch(text):
+        side, amount, hourly, years = match.groups()
+        price = {"per_hour": amount} if hourly else {"purchase": amount, "years": years}
+        entries: object = [{"for": side, **price}]
     elif "=" in text:
         raise FigureError(f"{text} is no price; {_HOW}")
     else:
@@ -95,8 +95,8 @@ def _price(entry: object, place: str) -> Price:
 
 
 def rates(prices: Sequence[Price]) -> dict[str, Price]:
-    """Of each side the price that counts: the rent, where it is both rented and bought."""
-    return {price.side: price for price in sorted(prices, key=lambda own: own.purchase == 0)}
+    """Side → the price that counts: the rent, where it is both rented and bought."""
+    return {price.side: price for price in sorted(prices, key=lambda each: each.purchase == 0)}
 
 
 def per_second(prices: Sequence[Price]) -> dict[str, float]:
@@ -105,7 +105,7 @@ def per_second(prices: Sequence[Price]) -> dict[str, float]:
 
 
 def with_costs(file: File, prices: Sequence[Price]) -> File:
-    """`file`, each row of which has what an iteration costs, where its side has a price."""
+    """`file` with what an iteration costs in each row whose side has a price."""
     known = per_second(prices)
 
     def costs(row: Row) -> dict[str, np.ndarray]:
@@ -121,23 +121,21 @@ def with_costs(file: File, prices: Sequence[Price]) -> File:
     return with_counters(file, costs)
 
 
-def sentences(prices: Sequence[Price]) -> list[str]:
-    """What was reckoned with, and when a purchase pays."""
-    said = []
+def sentences(prices: Sequence[Price]) -> Iterator[str]:
+    """Which prices count, and when a purchase pays, a sentence each."""
     known = rates(prices)
     for side, price in sorted(known.items()):
         bought = f", bought for {units.money(price.purchase)}" if price.purchase else ""
         source = f" ({printable(price.source, 200)})" if price.source else ""
-        said.append(f"{side.upper()}: {units.money(price.per_hour)} an hour{bought}{source}.")
+        yield f"{side.upper()}: {units.money(price.per_hour)} an hour{bought}{source}."
     for price in prices:
         rent = known[price.side]
         if price.purchase and not rent.purchase:
             hours = units.count(math.ceil(price.purchase / rent.per_hour))
-            said.append(
+            yield (
                 f"{price.side.upper()}: bought for {units.money(price.purchase)}, it costs less "
                 f"than rented after {hours} hours of use."
             )
-    return said
 
 
 def lacking(needed: Iterable[str], prices: Sequence[Price]) -> str:

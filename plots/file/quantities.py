@@ -140,7 +140,7 @@ _ALL = (
     ),
     Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
 )
-QUANTITIES = {one.name: one for one in _ALL}
+QUANTITIES = {quantity.name: quantity for quantity in _ALL}
 # In place of energy where --tdp stands in for meters, so that all that is said of it says so.
 ESTIMATED_ENERGY = Quantity(
     *("estimated-energy", "estimated energy", "estimated_joules", units.joules, "joules"),

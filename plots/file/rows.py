@@ -75,7 +75,7 @@ class Software:
 @dataclass(frozen=True, slots=True)
 class Run:
     """How the measurement was started; `data` is empty and `flush_to_zero` None where unknown.
-    `energy` says what its meters told before and after the rows, in W."""
+    `energy` has what its meters told before and after the rows, in W."""
 
     command: tuple[str, ...]
     sweep: str
@@ -125,9 +125,8 @@ class MinimumWork:
 class Bound:
     """What a row can't be faster than, by the ceilings of its file (plots/core/bounds.py).
 
-    `name` is compute, memory, copy or launch; `seconds` are of one iteration; `percent` is
-    what they are of the measured time, the median over the repetitions. Where ceilings are
-    missing, only `reason` is set.
+    `name` is compute, memory, copy or launch; `seconds` are of one iteration, `percent` is their
+    share of the median time measured. Where ceilings are missing, only `reason` is set.
     """
 
     name: str | None
@@ -285,8 +284,8 @@ class Row:
 
     @property
     def count(self) -> float:
-        """Of how many operations a sample is, launches or copies; 1 of an epoch or a training step,
-        and of what is counted of one already."""
+        """How many operations, launches or copies a sample is of; 1 for an epoch or a step, and
+        where a counter is of one operation already."""
         return 1.0 if self.quantity.counter else self.counters.get("count", 1.0)
 
     @property
@@ -319,8 +318,8 @@ class PairedSize:
 
 @dataclass(frozen=True, slots=True)
 class PairedInterval:
-    """From the last sure win of `below` to the first sure one of the other side, in parameters; an
-    end is None where that side is sure nowhere."""
+    """From the last sure win of `below` to the first sure win of the other side, in parameters. An
+    end is None where its side is sure nowhere."""
 
     below: Side
     low: float | None
@@ -370,7 +369,7 @@ class File:
     networks: Mapping[str, str] = field(default_factory=dict)
 
     def mapped(self, change: Callable[[Row], Row | None]) -> "File":
-        """This file with each row as `change` makes it, without those that it makes nothing of."""
+        """This file with each row as `change` returns it, without a row where that is None."""
         changed: dict[str, Any] = {
             part: tuple(filter(None, map(change, getattr(self, part)))) for part in PARTS
         }
@@ -383,7 +382,7 @@ class File:
 
     @property
     def ended(self) -> str:
-        """What the run was, so that rows are missing: "interrupted"; empty where none are."""
+        """How a run ended of which rows are missing: "interrupted"; empty where none are."""
         if self.complete:
             return ""
         budget = self.run.budget_seconds
@@ -392,10 +391,12 @@ class File:
     @property
     def shortcomings(self) -> tuple[Shortcoming, ...]:
         """What keeps the file from answering for its machine; empty where nothing does."""
-        return shortcomings(
-            command=self.run.command,
-            data=self.run.data,
-            ended=self.ended,
-            sweep=self.run.sweep,
-            repetitions=self.run.repetitions,
+        return tuple(
+            shortcomings(
+                command=self.run.command,
+                data=self.run.data,
+                ended=self.ended,
+                sweep=self.run.sweep,
+                repetitions=self.run.repetitions,
+            )
         )

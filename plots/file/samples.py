@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of files: as one long table, in the quantity that is asked for, and how far instances
+"""The samples of files: as one long table; in the quantity that is asked for; and how far instances
 of one program are apart, which repetitions of one instance do not show.
 
 docs/method/intervals.md, "Instances", says what is measured and where the assumed figures are from.
@@ -49,7 +49,9 @@ class Samples:
         """The lines in which each column that is named has the value given."""
         lines = zip(*(self.columns[name] for name in wanted), strict=True)
         kept = [line == tuple(wanted.values()) for line in lines]
-        return type(self)({name: [*compress(own, kept)] for name, own in self.columns.items()})
+        return type(self)(
+            {name: [*compress(column, kept)] for name, column in self.columns.items()}
+        )
 
     def to_frame(self) -> Any:
         """A data frame of polars or of pandas; raises ImportError where neither is installed."""
@@ -91,7 +93,7 @@ def long_table(files: Iterable[File]) -> Samples:
 
 def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
     """Each quantity of `row` with its values, one for each repetition or one in all."""
-    names = {one.counter: one.name for one in QUANTITIES.values()}
+    names = {quantity.counter: quantity.name for quantity in QUANTITIES.values()}
     yield TIME.name, row.samples / row.count
     follows = derived(row.family, row.counters, 1.0)
     for key, value in row.counters.items():
@@ -100,12 +102,12 @@ def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
 
 
 def in_quantity(file: File, quantity: Quantity) -> File:
-    """`file` with samples of `quantity`, without the rows that have none of it, and without what
-    pairs say, which are of times."""
+    """`file` with samples of `quantity`, without the rows that have none, and without its pairs,
+    which compare times."""
     if quantity is TIME:
         return file
-    found = file.mapped(lambda row: _in_quantity(row, quantity))
-    return with_spreads([replace(found, refinements=())])[0]
+    converted = file.mapped(lambda row: _in_quantity(row, quantity))
+    return with_spreads([replace(converted, refinements=())])[0]
 
 
 def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
@@ -131,20 +133,17 @@ def by_instance(samples: np.ndarray, of: Sequence[int]) -> list[np.ndarray]:
 
 
 def with_spreads(files: Collection[File]) -> list[File]:
-    """`files`, each row of which knows how far instances of such rows are apart.
-
-    That is what the rows of its family and device in its file show; else those of the newest file
-    of its machine that shows it; else an assumed figure.
-    """
-    own = [_measured(file) for file in files]
-    newest = sorted(zip(files, own, strict=True), key=lambda pair: pair[0].date)
+    """`files` with Instances.spread in each row: what the rows of its family and device in its file
+    show; else what those of the newest file of its machine show; else an assumed figure."""
+    of_files = [_measured(file) for file in files]
+    newest = sorted(zip(files, of_files, strict=True), key=lambda pair: pair[0].date)
     shown: dict[str, dict[tuple[str, str], Spread]] = {}
     for file, spreads in newest:
         of_machine = shown.setdefault(file.machine.id, {})
         of_machine |= {key: replace(spread, file=file.path.name) for key, spread in spreads.items()}
     return [
         _with_spreads(file, {**shown[file.machine.id], **spreads})
-        for file, spreads in zip(files, own, strict=True)
+        for file, spreads in zip(files, of_files, strict=True)
     ]
 
 
@@ -166,26 +165,26 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
 
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:
-    """Family and device → what lies between the instances of its rows, where enough show it."""
-    found: dict[tuple[str, str], list[list[np.ndarray]]] = {}
+    """Family and device → the spread between instances of their rows, where enough show it."""
+    by_kind: dict[tuple[str, str], list[list[np.ndarray]]] = {}
     for row in file.rows:
         groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
         if row.failure is None and len(groups) >= _FEWEST_INSTANCES:
-            found.setdefault((row.family, row.device), []).append(groups)
+            by_kind.setdefault((row.family, row.device), []).append(groups)
     return {
         key: Spread(spread_of(rows), len(rows))
-        for key, rows in found.items()
+        for key, rows in by_kind.items()
         if len(rows) >= _FEWEST_ROWS
     }
 
 
 def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
-    """The standard deviation between instances of a row, of the logarithms of times by row and
-    instance: what its instances' medians show, without what lies within instances.
+    """The standard deviation between the instances of a row, from logarithms of times by row and
+    instance: what the medians of instances show, without what lies within instances.
 
-    Each is a median of all that shows it, so that neither a few rows nor a few slow repetitions
-    decide. What lies within is subtracted where each instance of a row has repetitions enough to
-    show it: elsewhere the result is too large, and never too small.
+    Both are medians over all rows that show them, so that neither a few rows nor a few slow
+    repetitions decide. What lies within is subtracted where each instance of a row has two
+    repetitions: elsewhere the figure is too large, and never too small.
     """
     within = [
         float(group.var(ddof=1)) / _typical(len(group) - 1)
@@ -204,6 +203,6 @@ def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
 
 
 def _typical(freedom: int) -> float:
-    """The median of variances of so many degrees of freedom, of the true one: that of chi-squared,
-    by Wilson and Hilferty."""
+    """The median of variances with so many degrees of freedom, over the true variance: that of
+    chi-squared, by Wilson and Hilferty."""
     return (1 - 2 / (9 * freedom)) ** 3

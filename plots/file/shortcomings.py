@@ -5,10 +5,10 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plots.text import printable
+from plots.text import counted, printable
 
 FEWEST_REPETITIONS = 9
 SWEEPS = ("default", "full")
@@ -26,7 +26,7 @@ class Shortcoming:
     """A phrase, such as "its sweep is quick", and its remedy. The smaller `standing`, the less such
     a run says of its machine."""
 
-    said: str
+    fault: str
     remedy: str
     standing: int
 
@@ -43,24 +43,19 @@ def own_words(command: Sequence[str]) -> list[str]:
 
 def shortcomings(
     *, command: Sequence[str], data: str, ended: str, sweep: str, repetitions: int
-) -> tuple[Shortcoming, ...]:
+) -> Iterator[Shortcoming]:
     """Those of a run with that command line and that data; `ended`: what it was, if rows are
     missing, such as interrupted. None where it answers for its machine."""
-    found = []
-    if own := printable(" ".join(own_words(command))):
-        found.append(Shortcoming(f"flags chose its rows ({own})", "leave them out", 0))
+    if flags := printable(" ".join(own_words(command))):
+        yield Shortcoming(f"flags chose its rows ({flags})", "leave them out", 0)
     if data not in ("", "generated"):
         trained = f"it trains on {printable(data)}"
-        found.append(Shortcoming(trained, "measure with the generated data", 0))
+        yield Shortcoming(trained, "measure with the generated data", 0)
     if ended:
-        missing = f"it was {ended}, so rows are missing"
-        found.append(Shortcoming(missing, "go on with --resume", 1))
+        yield Shortcoming(f"it was {ended}, so rows are missing", "go on with --resume", 1)
     if sweep not in SWEEPS:
-        known = " or ".join(SWEEPS)
-        found.append(
-            Shortcoming(f"its sweep is {printable(sweep)}", f"measure with --sweep={known}", 2)
-        )
+        remedy = f"measure with --sweep={' or '.join(SWEEPS)}"
+        yield Shortcoming(f"its sweep is {printable(sweep)}", remedy, 2)
     if repetitions < FEWEST_REPETITIONS:
-        few = f"it has {repetitions} repetition{'' if repetitions == 1 else 's'}"
-        found.append(Shortcoming(few, f"measure with {FEWEST_REPETITIONS} or more", 2))
-    return tuple(found)
+        few = f"it has {counted(repetitions, 'repetition')}"
+        yield Shortcoming(few, f"measure with {FEWEST_REPETITIONS} or more", 2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from the times of rows and a figure that the user says of each side: what an hour of
-it costs (plots/file/prices.py), how many watts it takes (plots/file/data_sheets.py)."""
+"""What follows from the times of rows and from a figure that the user gives of each side: its price
+(plots/file/prices.py) or its watts (plots/file/data_sheets.py)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -14,33 +14,33 @@ SIDES = ("cpu", "gpu")
 
 
 class FigureError(ValueError):
-    """What is wrong with a figure that the user says, in a sentence."""
+    """What is wrong with a figure that the user gives, in a sentence."""
 
 
 def number(value: object, place: str, below: str) -> float:
     """A positive `value` of `place`; raises FigureError."""
     try:
-        found = float(str(value))
+        figure = float(str(value))
     except ValueError:
-        found = math.nan
-    if not 0 < found < float(below):
+        figure = math.nan
+    if not 0 < figure < float(below):
         raise FigureError(f"{place} is {value}, and must be a number above 0 and below {below}")
-    return found
+    return figure
 
 
 def side_of(row: Row) -> str:
-    """The one of SIDES that computes it."""
+    """Which of SIDES computes it."""
     return "cpu" if row.device == "cpu" else "gpu"
 
 
 def sides_of(files: Iterable[File]) -> set[str]:
-    """Those of SIDES that rows with a result are of."""
+    """Which of SIDES have rows with a result."""
     return {side_of(row) for file in files for row in file.own_rows if not row.failure}
 
 
 def with_counters(file: File, follows: Callable[[Row], Mapping[str, np.ndarray]]) -> File:
-    """`file`, each row of which with a result has what `follows` for it, a value for each
-    repetition."""
+    """`file` with counters added to each row with a result: those that `follows` returns, a value
+    for each repetition."""
 
     def changed(row: Row) -> Row:
         added = {} if row.failure else follows(row)

@@ -6,7 +6,7 @@ import pytest
 from plots.core.charts.crossover import draw_charts
 from plots.core.crossover import comparisons, speed_ups
 from plots.core.network import epoch_rows
-from plots.core.series import series_labels
+from plots.core.series import series_labels, short_names
 from plots.core.tables.formats import render
 from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table, speed_up_table
@@ -14,7 +14,6 @@ from plots.features.report import report
 from plots.features.why.analysis import counterfactuals
 from plots.file import loading
 from plots.file.axes import BUILT_IN, Axes, Axis
-from plots.file.row_names import short_names
 from plots.tests import synthetic
 from plots.tests.conftest import why_tables
 from plots.tests.synthetic_sweep import DISC_MODELS, epochs

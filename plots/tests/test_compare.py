@@ -13,13 +13,13 @@ from matplotlib.image import imread
 from plots.cli import main
 from plots.core.crossover import comparisons
 from plots.core.crossover_words import other_work
+from plots.core.series import short_names
 from plots.core.tables.formats import FORMATS, render
 from plots.features.compare.analysis import Comparison, compare
 from plots.features.compare.chart import MOST, draw_comparison
 from plots.features.compare.command import CAVEAT, mix
 from plots.features.compare.table import compare_tables
 from plots.file import loading, rows
-from plots.file.row_names import short_names
 from plots.tests import synthetic
 
 STEADY = [0.1 * (1 + 0.001 * step) for step in (3, 0, 7, 1, 5, 2, 8, 4, 6)]  # median 0.1004

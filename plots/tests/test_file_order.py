@@ -77,8 +77,8 @@ def test_a_try_never_counts_before_a_whole_sweep(folder, configuration, why):
     (passed,) = passed_over(shown, rest)
     assert names(passed.files) == ["new"]
     beginning = "new.json of synthetic machine is newer than whole.json, but "
-    assert passed.said.startswith(beginning) and why in passed.said
-    assert passed.said.endswith(": it does not count.")
+    assert passed.sentence.startswith(beginning) and why in passed.sentence
+    assert passed.sentence.endswith(": it does not count.")
 
 
 def test_the_least_try_counts_where_there_is_nothing_better(write):
@@ -99,7 +99,7 @@ def test_the_least_try_counts_where_there_is_nothing_better(write):
     shown, rest = newest_per_machine(loading.load_files([path.parent])[0])
     assert (names(shown), names(rest)) == (["quick"], ["two", "one", "interrupted"])
     (passed,) = passed_over(shown, rest)
-    assert passed.said == (
+    assert passed.sentence == (
         "two.json and 2 more of synthetic machine are newer than quick.json, but measure less: "
         "they do not count."
     )

@@ -10,14 +10,12 @@ from plots.text import slug
 
 
 def stems(files: Sequence[File]) -> list[str]:
-    """A part of file names for each of `files`, from its machine's name; no two alike.
-
-    It is made of lower case letters, digits and hyphens whatever the files hold.
-    """
-    found: list[str] = []
+    """A part of file names for each of `files`, from its machine's name: lower case letters, digits
+    and hyphens, no two alike."""
+    names: list[str] = []
     for file in files:
-        found.append(unused(slug(file.machine.id), found))
-    return found
+        names.append(unused(slug(file.machine.id), names))
+    return names
 
 
 def write_pictures(

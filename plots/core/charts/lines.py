@@ -66,18 +66,18 @@ def name_ends(axes: Axes, lines: Iterable[Line2D]) -> list[Artist]:
     if share > _WIDEST or not all(_LEAST < number < 1 / _LEAST for number in numbers):
         return [*lines]
     scale = (72 * figure.get_figheight() - BESIDE) / math.log(high / low)
-    own = [scale * math.log(value / low) for _, value in ends]
-    places = _apart(own)
-    is_far = any(abs(place - end) > _FURTHEST for place, end in zip(places, own, strict=True))
+    heights = [scale * math.log(value / low) for _, value in ends]
+    places = _apart(heights)
+    is_far = any(abs(place - end) > _FURTHEST for place, end in zip(places, heights, strict=True))
     if is_far or any(math.log(furthest / size) > 0.05 for size, _ in ends):
         return [*lines]
     axes.set_xlim(left, left * (max(right, furthest * 1.3) / left) ** (1 / (1 - share)))
-    for line, name, end, place, mine in zip(lines, names, ends, places, own, strict=True):
+    for line, name, end, place, height in zip(lines, names, ends, places, heights, strict=True):
         annotate(
             axes,
             name,
             end,
-            xytext=(7, place - mine),
+            xytext=(7, place - height),
             va="center",
             fontsize=9,
             color=line.get_color(),
@@ -92,18 +92,18 @@ def _apart(places: Sequence[float]) -> list[float]:
     """`places` with _GAP between them at least, moved as little as keeps their order."""
     order = sorted(range(len(places)), key=places.__getitem__)
     groups: list[tuple[list[int], float]] = []  # of neighbours, and their middle
-    for item in order:
-        members, middle = [item], places[item]
+    for lowest in order:
+        members, middle = [lowest], places[lowest]
         while groups:
             before, centre = groups[-1]
             if middle - centre >= _GAP * (len(members) + len(before)) / 2:
                 break
             groups.pop()
             members = before + members
-            middle = sum(places[one] for one in members) / len(members)
+            middle = sum(places[member] for member in members) / len(members)
         groups.append((members, middle))
-    found = [0.0] * len(places)
+    moved = [0.0] * len(places)
     for members, middle in groups:
-        for rank, item in enumerate(members):
-            found[item] = middle + _GAP * (rank - (len(members) - 1) / 2)
-    return found
+        for rank, member in enumerate(members):
+            moved[member] = middle + _GAP * (rank - (len(members) - 1) / 2)
+    return moved

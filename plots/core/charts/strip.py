@@ -21,7 +21,7 @@ from plots.core.charts.style import (
     text_width,
     write,
 )
-from plots.core.strip import Mark, Segment, Side, Strips
+from plots.core.strip import Mark, Segment, Side, Strip, Strips
 from plots.text import printable
 
 COLOURS: dict[Side | None, str] = {
@@ -75,41 +75,42 @@ def _draw(strips: Strips, figure: Figure) -> None:
 
 def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: float) -> None:
     """`scale` is in points for each factor of e."""
-    one = strips.strips[place]
-    for each in one.segments:
+    strip = strips.strips[place]
+    for segment in strip.segments:
         axes.barh(
             place,
-            each.high - each.low,
-            left=each.low,
+            segment.high - segment.low,
+            left=segment.low,
             height=_HEIGHT,
-            color=COLOURS[each.side],
-            hatch=_HATCH if one.is_predicted else None,
+            color=COLOURS[segment.side],
+            hatch=_HATCH if strip.is_predicted else None,
             edgecolor="#FFFFFF",
             linewidth=0,
             alpha=0.999,  # matplotlib draws a hatch of full strength otherwise over any text
         )
-        if not one.crossover or not each.low < one.crossover < each.high:  # whose tick is there
-            _name_segment(axes, each, strips.words(each.side), place, scale)
-    left = one.segments[0].low if one.segments else axes.get_xlim()[0]
-    said = f"{one.label}, predicted" if one.label and one.is_predicted else one.label
-    said = printable(said, 90)
+        has_tick = strip.crossover and segment.low < strip.crossover < segment.high
+        if not has_tick:
+            _name_segment(axes, segment, strips.words(segment.side), place, scale)
+    left = strip.segments[0].low if strip.segments else axes.get_xlim()[0]
+    label = f"{strip.label}, predicted" if strip.label and strip.is_predicted else strip.label
+    label = printable(label, 90)
     top = place - _HEIGHT / 2 - 0.05
-    write(axes, (left, top), said, va="bottom")
+    write(axes, (left, top), label, va="bottom")
     first = axes.get_xlim()[0]
-    taken = [(0.0, text_width(figure, said) + 8 + scale * math.log(left / first))]  # points
-    ends = [each.low for each in one.segments[1:]]
-    for size in [*filter(None, [one.crossover]), *ends]:
-        number = units.significant(size, 2 if one.is_predicted else 3)
+    taken = [(0.0, text_width(figure, label) + 8 + scale * math.log(left / first))]  # points
+    ends = [segment.low for segment in strip.segments[1:]]
+    for size in [*filter(None, [strip.crossover]), *ends]:
+        number = units.significant(size, 2 if strip.is_predicted else 3)
         half = text_width(figure, number, "title") / 2 * 0.7 + 4
         at = scale * math.log(size / first)
-        if size == one.crossover:
+        if size == strip.crossover:
             axes.plot([size] * 2, [place - _HEIGHT / 2, place + _HEIGHT / 2], color=INK, zorder=3)
         if any(at - half < right and at + half > begin for begin, right in taken):
             continue
         taken.append((at - half, at + half))
-        weight = "bold" if size == one.crossover else "normal"
+        weight = "bold" if size == strip.crossover else "normal"
         write(axes, (size, top), number, va="bottom", ha="center", fontweight=weight)
-    for mark in one.marks:
+    for mark in strip.marks:
         axes.plot(
             mark.size,
             place + _HEIGHT / 2,
@@ -124,15 +125,15 @@ def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: f
         )
 
 
-def _name_segment(axes: Axes, each: Segment, words: str, place: int, scale: float) -> None:
+def _name_segment(axes: Axes, segment: Segment, words: str, place: int, scale: float) -> None:
     """Says who wins in a bar that has room for it."""
     figure = axes.get_figure(root=True)
     assert figure is not None
-    if text_width(figure, words) + 10 > scale * math.log(each.high / each.low):
+    if text_width(figure, words) + 10 > scale * math.log(segment.high / segment.low):
         return
-    behind = {"facecolor": COLOURS[each.side], "linewidth": 0, "pad": 2}
-    look = {"fontweight": "bold", "color": _INK_ON[each.side], "bbox": behind, "zorder": 4}
-    middle = math.sqrt(each.low * each.high), place
+    behind = {"facecolor": COLOURS[segment.side], "linewidth": 0, "pad": 2}
+    look = {"fontweight": "bold", "color": _INK_ON[segment.side], "bbox": behind, "zorder": 4}
+    middle = math.sqrt(segment.low * segment.high), place
     write(axes, middle, words, ha="center", va="center", **look)
 
 
@@ -140,15 +141,15 @@ def _stacked(figure: Figure, strips: Strips, room: float) -> list[tuple[Mark, in
     """The networks, each with the line that its name stands in, so that no two overlap."""
     low, high = strips.ends
     taken: list[float] = []  # how far each line is written, in points
-    found = []
+    stacked = []
     for mark in strips.marks:
         at = room * math.log(mark.size / low) / math.log(high / low or math.e)
         half = text_width(figure, _name(mark)) / 2 + 5
         at = min(max(at, half), room - half)
         line = next((line for line, end in enumerate(taken) if at - half >= end), len(taken))
         taken[line : line + 1] = [at + half]
-        found.append((mark, line))
-    return found
+        stacked.append((mark, line))
+    return stacked
 
 
 def _draw_guides(axes: Axes, names: Sequence[tuple[Mark, int]], count: int) -> None:
@@ -177,13 +178,14 @@ def _lines(strips: Strips) -> list[str]:
 
 
 def _alt(strips: Strips) -> str:
-    said = []
-    for one in strips.strips:
-        parts = [
-            f"{strips.words(each.side)} from {units.count(each.low)} to {units.count(each.high)}"
-            for each in one.segments
-        ]
-        predicted = " (predicted, not measured)" if one.is_predicted else ""
-        said.append(f"{one.label or 'GPU'}{predicted}: {', '.join(parts)}")
+    def words(strip: Strip) -> str:
+        predicted = " (predicted, not measured)" if strip.is_predicted else ""
+        parts = (
+            f"{strips.words(part.side)} from {units.count(part.low)} to {units.count(part.high)}"
+            for part in strip.segments
+        )
+        return f"{strip.label or 'GPU'}{predicted}: {', '.join(parts)}"
+
     title = strips.title.removesuffix("?")
-    return f"{title}, on a logarithmic scale of {strips.measure}. {'; '.join(said)}."
+    about = "; ".join(map(words, strips.strips))
+    return f"{title}, on a logarithmic scale of {strips.measure}. {about}."

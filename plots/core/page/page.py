@@ -28,21 +28,20 @@ def render_page(
     about: str = "Is it worth training this network on a GPU? From what size, and why?",
     home: str = "",
 ) -> str:
-    """The page with `sections`, in their order; `home` is the page of all
-    machines, where there is one.
+    """The page with `sections`, in their order; `home` is the page of all machines, if any.
 
     Every text is escaped, shown on one line and shortened: it may come from a file."""
-    named = [[block.machine for block in one.blocks if block.machine] for one in sections]
+    named = [[block.machine for block in each.blocks if block.machine] for each in sections]
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
-    script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(one.script for one in widgets)])
+    script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(widget.script for widget in widgets)])
     styles: dict[str, str] = {}
     drawn = {picture.name: picture for section in sections for picture in section.pictures}
     numbers = count(1)
     inlined = {stem: _inline(numbers, styles, picture) for stem, picture in drawn.items()}
     looks = "".join(f".chart .{name}{{{style}}}" for style, name in styles.items())
     digest = hashlib.sha256(script.encode()).digest()
-    style = "\n".join([_text("report.css"), *(one.style for one in widgets), looks])
+    style = "\n".join([_text("report.css"), *(widget.style for widget in widgets), looks])
     return (
         environment()
         .get_template("report.html.j2")

@@ -113,8 +113,8 @@ class Context:
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
     of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
     files beside each other, `predictions` what cards would do on their machines. The files are in
-    `quantity`, of which `said` tells where it is another than time. Work on many files goes through
-    `map`. `draws` says whether anyone will see pictures.
+    `quantity`, which `notes` are about where it is not time. Work on many files goes through `map`.
+    `draws` says whether anyone will see pictures.
     """
 
     detailed: int = 1
@@ -124,7 +124,7 @@ class Context:
     side: SideBySide | None = None
     predictions: Predicted | None = None
     quantity: Quantity = TIME
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     map: Map = in_process
     draws: bool = True
 

@@ -42,8 +42,8 @@ def inline(
         reference
         for element in root.iter()
         for value in element.attrib.values()
-        for found in _REFERENCE.finditer(value)
-        for reference in found.groups()
+        for match in _REFERENCE.finditer(value)
+        for reference in match.groups()
     }
     for element in root.iter():
         if element.get("id") not in used:
@@ -82,11 +82,11 @@ def _adapt(
         attributes["href"] = f"#{renamed(target[1:])}" if target.startswith("#") else target
     for name in ("style", "clip-path", "fill", "stroke"):
         if value := attributes.get(name):
-            attributes[name] = _URL.sub(lambda found: f"url(#{renamed(found[1])})", value)
+            attributes[name] = _URL.sub(lambda match: f"url(#{renamed(match[1])})", value)
     for name in _NUMBERS:
         if value := attributes.get(name):
             shorter = _LONG_NUMBER.sub(
-                lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value
+                lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), value
             )
             attributes[name] = " ".join(shorter.split())
     if data := attributes.get("d"):
@@ -95,7 +95,7 @@ def _adapt(
         del attributes["transform"]
     if style := attributes.pop("style", None):
         style = _COLOUR.sub(
-            lambda found: f"var(--c-{found[1].lower()},#{found[1].lower()})", _FONT.sub("", style)
+            lambda match: f"var(--c-{match[1].lower()},#{match[1].lower()})", _FONT.sub("", style)
         ).strip("; ")
         if "url(" in style:
             attributes["style"] = style

@@ -24,8 +24,8 @@ def text_of(sections: Sequence[Section], every: bool = False) -> str:
     left = "; ".join(dict.fromkeys(name for section in sections for name in _left_out(section)))
     if left and not every:
         parts.append(_paragraph(f"--all shows, too: {left}."))
-    said = "\n\n".join(filter(None, parts))
-    return f"{said}\n" if said else ""
+    text = "\n\n".join(filter(None, parts))
+    return f"{text}\n" if text else ""
 
 
 def tables_of(sections: Iterable[Section]) -> list[Table]:
@@ -39,9 +39,12 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
     lead = _paragraph(block.lead)
     yield "\n".join(filter(None, [_paragraph(head), block.strip or lead]))
     yield lead if block.strip else ""
-    yield _points(block.points)
+    points = (printable(point, 2 * LONGEST_NOTE) for point in block.points)
+    yield "\n".join(wrapped(point, "  ", "- ") for point in points)
     yield from _of_tables(block.tables, block.machine, every)
-    yield "\n".join(wrapped(printable(f"{term}: {said}"), "  ", "") for term, said in block.facts)
+    yield "\n".join(
+        wrapped(printable(f"{term}: {description}"), "  ", "") for term, description in block.facts
+    )
     yield from map(_paragraph, block.notes)
     for fold in block.folds if every else ():
         yield _paragraph(f"{fold.title}:") if fold.tables else ""
@@ -62,10 +65,6 @@ def _left_out(section: Section) -> Iterator[str]:
         for table in (*tables, *(table for fold in block.folds for table in fold.tables)):
             if not table.is_empty:
                 yield f"{table.on(block.machine).title} ({len(table.lines)})"
-
-
-def _points(points: Sequence[str]) -> str:
-    return "\n".join(wrapped(printable(one, 2 * LONGEST_NOTE), "  ", "- ") for one in points)
 
 
 def _paragraph(text: str) -> str:

@@ -15,28 +15,28 @@ Of = Callable[[Any], Any]
 
 
 def table_of(
-    title: str, found: Iterable[Any], fields: Sequence[Field], notes: Iterable[str] = ()
+    title: str, subjects: Iterable[Any], fields: Sequence[Field], notes: Iterable[str] = ()
 ) -> Table:
-    """A line for each of `found`, made from the left; `notes` are read when all lines are made, so
-    that cells may add to them."""
-    lines = tuple(tuple(cell(one) for _, cell in fields) for one in found)
+    """A line for each of `subjects`, made from the left; `notes` are read when all lines are made,
+    so that cells may add to them."""
+    lines = tuple(tuple(cell(subject) for _, cell in fields) for subject in subjects)
     return Table(title, tuple(column for column, _ in fields), lines, tuple(notes))
 
 
 def text_field(key: str, title: str, of: Of, group: str = "") -> Field:
-    return Column(key, title, group=group), lambda one: text_cell(of(one))
+    return Column(key, title, group=group), lambda subject: text_cell(of(subject))
 
 
 def count_field(key: str, title: str, of: Of, group: str = "") -> Field:
-    return Column(key, title, True, group), lambda one: count_cell(of(one))
+    return Column(key, title, True, group), lambda subject: count_cell(of(subject))
 
 
 def number_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
-    return Column(key, title, True, group), lambda one: number_cell(of(one), digits)
+    return Column(key, title, True, group), lambda subject: number_cell(of(subject), digits)
 
 
 def seconds_field(key: str, title: str, of: Of, group: str = "", digits: int = 3) -> Field:
-    return Column(key, title, True, group), lambda one: seconds_cell(of(one), digits)
+    return Column(key, title, True, group), lambda subject: seconds_cell(of(subject), digits)
 
 
 def shown_field(
@@ -44,8 +44,8 @@ def shown_field(
 ) -> Field:
     """A column of numbers as `show` words them."""
 
-    def cell(one: Any) -> Cell:
-        value = of(one)
+    def cell(subject: Any) -> Cell:
+        value = of(subject)
         return NOTHING if value is None else Cell(show(value), value)
 
     return Column(key, title, True, group), cell
@@ -57,9 +57,9 @@ def for_programs(field: Field) -> Field:
     return replace(column, for_programs=True), cell
 
 
-def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
-    """The columns of a line's file and its machine, where several files are `found`."""
-    if len(found) < 2:
+def file_fields(subjects: Sequence[object]) -> tuple[Field, ...]:
+    """The columns of a line's file and its machine, where several files are `subjects`."""
+    if len(subjects) < 2:
         return ()
     return (
         text_field("machine", "machine", lambda of: of[0].machine.id),
@@ -67,20 +67,20 @@ def file_fields(found: Sequence[object]) -> tuple[Field, ...]:
     )
 
 
-def interval_fields(of: Of = lambda one: one) -> tuple[Field, Field]:
+def interval_fields(of: Of = lambda answer: answer) -> tuple[Field, Field]:
     """The columns of the 95 % interval of what has `low` and `high`."""
     return (
-        number_field("low", "from", lambda one: of(one).low, "95 %"),
-        number_field("high", "to", lambda one: of(one).high, "95 %"),
+        number_field("low", "from", lambda answer: of(answer).low, "95 %"),
+        number_field("high", "to", lambda answer: of(answer).high, "95 %"),
     )
 
 
-def network_fields(key: str = "network", of: Of = lambda one: one) -> tuple[Field, Field, Field]:
+def network_fields(key: str = "network", of: Of = lambda row: row) -> tuple[Field, Field, Field]:
     """The columns of the model that a row trains, its parameters, and samples in a batch."""
     return (
-        text_field(key, key, lambda one: of(one).model),
-        count_field("params", "parameters", lambda one: of(one).counters["params"]),
-        count_field("batch", "batch", lambda one: of(one).counters["batch"]),
+        text_field(key, key, lambda row: of(row).model),
+        count_field("params", "parameters", lambda row: of(row).counters["params"]),
+        count_field("batch", "batch", lambda row: of(row).counters["batch"]),
     )
 
 
@@ -125,12 +125,12 @@ def range_cell(row: Row, count: float = 1) -> Cell:
     return Cell(units.seconds_range(row.minimum / count, row.maximum / count), spread)
 
 
-def crossover_fields(title: str, of: Of = lambda one: one) -> tuple[Field, ...]:
+def crossover_fields(title: str, of: Of = lambda answer: answer) -> tuple[Field, ...]:
     """The columns of a comparison's answer, its size under `title`, and the interval."""
     return (
-        (Column("kind", "answer"), lambda one: kind_cell(of(one).crossover.kind)),
-        number_field("crossover", title, lambda one: of(one).crossover.size),
-        *interval_fields(lambda one: of(one).crossover),
+        (Column("kind", "answer"), lambda answer: kind_cell(of(answer).crossover.kind)),
+        number_field("crossover", title, lambda answer: of(answer).crossover.size),
+        *interval_fields(lambda answer: of(answer).crossover),
     )
 
 

@@ -129,7 +129,7 @@ def _parts(runs: Sequence[Run], stub: Sequence[int], widths: Sequence[int]) -> l
     for name, places in runs:
         fits = _width(widths, [*stub, *places]) <= most
         for run in [(name, places)] if fits else [(name, (place,)) for place in places]:
-            taken = [place for _, own in parts[-1] for place in own]
+            taken = [place for _, columns in parts[-1] for place in columns]
             if taken and _width(widths, [*stub, *taken, *run[1]]) > most:
                 parts.append([])
             if parts[-1] and not fits and parts[-1][-1][0] == name:
@@ -150,7 +150,7 @@ def _text_part(
         )
         text.append(_GAP.join(headings).rstrip())
     titles = [printable(column.title, LONGEST) for column in table.columns]
-    places = [place for _, own in runs for place in own]
+    places = [place for _, run in runs for place in run]
     last = places[-1]
     left = terminal_width() - _width(widths, places) + widths[last]
     indent = " " * (_width(widths, places) - widths[last])
@@ -158,10 +158,10 @@ def _text_part(
         first, *more = [line[last]]
         if left < widths[last] and not table.columns[last].numeric:
             first, *more = _lines(line[last], max(left, _NARROWEST)) or [""]
-        said = {**{place: line[place] for place in places}, last: first}
+        cells = {**{place: line[place] for place in places}, last: first}
         fields = [
-            own.rjust(widths[place]) if table.columns[place].numeric else own.ljust(widths[place])
-            for place, own in said.items()
+            f"{cell:{'>' if table.columns[place].numeric else '<'}{widths[place]}}"
+            for place, cell in cells.items()
         ]
         text.append(_GAP.join(fields).rstrip())
         text += [indent + other for other in more]

@@ -131,9 +131,9 @@ class Table:
         places = {column.key: place for place, column in enumerate(self.columns)}
         order = [places[key] for key in self.first if key in places]
         order += [place for place in kept if place not in order]
-        said = f" ({', '.join(shared)})" if shared else ""
+        conditions = f" ({', '.join(shared)})" if shared else ""
         shown = [place for place in order if not self.columns[place].for_programs]
-        return replace(self.only(shown, f"{self.title}{said}"), first=())
+        return replace(self.only(shown, f"{self.title}{conditions}"), first=())
 
     def _shared(self) -> tuple[list[int], list[str]]:
         """The places of the columns that stay, and in words what the others say in every line."""

@@ -47,7 +47,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         charts = context.draw(partial(_draw, name="strips"), [side])[0]
         blocks.insert(0, Block(pictures=tuple(charts)))
     rest = list(zip(files, glances, strict=True))[context.detailed :]
-    notes = [*context.said, *_how([file for file, _ in shown])]
+    notes = [*context.notes, *_how([file for file, _ in shown])]
     if rest:
         blocks.append(Block(tables=(_overview(rest).as_folded(),)))
         notes.append(
@@ -56,12 +56,12 @@ def build(files: Sequence[File], context: Context) -> Section:
         )
     notes += [
         f"{file.path.name} does not answer for its machine as a complete default or full sweep "
-        f"does: {'; '.join(lack.said for lack in file.shortcomings)}."
+        f"does: {'; '.join(lack.fault for lack in file.shortcomings)}."
         for file in files
         if file.shortcomings
     ]
     left_out = passed_over(files, context.older)
-    notes += [newer.said for newer in left_out]
+    notes += [newer.sentence for newer in left_out]
     if older := len(context.older) - sum(len(newer.files) for newer in left_out):
         notes.append(
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from plots.core import statistics
 from plots.core.comparability import remarks
-from plots.core.work import difference, per_iteration
+from plots.core.network import difference, per_iteration
 from plots.file.axes import Items
 from plots.file.builds import path_of_build
 from plots.file.families import TRAINING

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from plots.core.charts.style import COLOURS, GREY, Chart, finish, is_narrow, render
+from plots.core.series import short_names
 from plots.features.compare.analysis import Comparison, Verdict
 from plots.features.compare.table import by_effect, described, headline
 from plots.file.quantities import TIME
-from plots.file.row_names import short_names
 from plots.text import printable, slug
 
 MOST = 60  # rows whose names can be read; the table has all

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from plots import units
+from plots.core.series import short_names
 from plots.core.tables.cells import Field, Of, count_field, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.compare.analysis import (
@@ -16,7 +17,6 @@ from plots.features.compare.analysis import (
     Pair,
     Verdict,
 )
-from plots.file.row_names import short_names
 from plots.file.rows import File, Row
 from plots.file.samples import FEW
 from plots.text import counted, sentence

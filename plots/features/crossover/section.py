@@ -197,7 +197,7 @@ def speed_up_table(by_file: Sequence[tuple[File, Sequence[SpeedUp]]]) -> Table:
     )
     lines = [(file, speed_up) for file, ratios in by_file for speed_up in ratios]
     family = lines[0][1].family if lines else EPOCH
-    title = f"{ratio_title(quantity)} of one {FAMILIES[family].one}{_on(by_file)}"
+    title = f"{ratio_title(quantity)} of one {FAMILIES[family].noun}{_on(by_file)}"
     notes = chain(flags, _left_out(file for file, _ in by_file), _instances(by_file))
     return table_of(title, lines, fields, notes)
 

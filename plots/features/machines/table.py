@@ -208,7 +208,7 @@ def _about(side: SideBySide) -> list[str]:
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",
     ]
-    texts += (one.said for one in side.passed_over)
+    texts += (newer.sentence for newer in side.passed_over)
     newer = sum(len(passed.files) for passed in side.passed_over)
     if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")

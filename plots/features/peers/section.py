@@ -18,6 +18,7 @@ from plots.core.bounds import bounds
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import foremost, way
+from plots.core.network import difference
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import chosen_words
 from plots.core.tables.cells import (
@@ -32,7 +33,6 @@ from plots.core.tables.cells import (
     text_field,
 )
 from plots.core.tables.table import Cell, Column, Table, marks
-from plots.core.work import difference
 from plots.file.axes import OWN, Items
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import Bound, File, Instances, Row, median_of
@@ -278,7 +278,7 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
         number_field("most", "ratio if we reached our bound", lambda pair: pair.most),
     )
     added = instances_words(file, [family]) if any(pair.low for pair in matched) else ""
-    work = FAMILIES[family].one if family in FAMILIES else "copy"
+    work = FAMILIES[family].noun if family in FAMILIES else "copy"
     title = f"What {framework} takes for the same {work}"
     table = table_of(title, matched, fields, chain(notes, filter(None, [added])))
     return table if any(pair.most for pair in matched) else table.without("most")

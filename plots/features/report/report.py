@@ -66,7 +66,7 @@ def build_report(
         side=side,
         predictions=predicted,
         quantity=quantity,
-        said=tuple(notes),
+        notes=tuple(notes),
         map=apply,
     )
     asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY

@@ -97,7 +97,7 @@ def best_table(rows: Sequence[Row]) -> Table:
         *([ratio] if len(devices) > 1 else []),
         *(field for device in devices for field in of_device(device)),
     )
-    title = f"Time of one {family.one}, the best thread count and mode of each device"
+    title = f"Time of one {family.noun}, the best thread count and mode of each device"
     table = table_of(title, fastest, fields)
     if left_out:
         marks([f"{left_out} {between} between these sizes were measured as well."], notes)
@@ -137,7 +137,7 @@ def every_table(rows: Sequence[Row]) -> Table:
             "first_call_seconds", "first call", lambda row: row.counters["first_call_seconds"]
         ),
     )
-    return table_of(f"Time of one {family.one}, every row", _by_time(rows), fields, notes)
+    return table_of(f"Time of one {family.noun}, every row", _by_time(rows), fields, notes)
 
 
 def latency_table(rows: Sequence[Row]) -> Table:

@@ -17,9 +17,8 @@ from plots.core.crossover import Comparison, Crossover, find_crossover, interval
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
-from plots.core.network import best, familiar, networks, on_device, training_rows
+from plots.core.network import best, familiar, networks, on_device, training_rows, work
 from plots.core.series import series_key
-from plots.core.work import work
 from plots.file.axes import BUILT_IN, Axis, Items
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
