@@ -2,7 +2,8 @@
 """A crossover in words, and what was compared. Nothing else in plots words them, and nothing takes
 the words apart."""
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def doubt(crossover: Crossover) -> str:
 
 def amount(size: float | None, crossover: Crossover) -> str:
     """A size as precise as `crossover` gives it: "703,000 parameters", "batch 64"."""
-    return _sized(_significant(size or 0.0, crossover), crossover.question.measure)
+    return _sized(_size(size or 0.0, crossover), crossover.question.measure)
 
 
 def size_range(sizes: Sequence[float] | np.ndarray, measure: str) -> str:
@@ -194,9 +195,13 @@ def _several(crossover: Crossover, beside: str) -> str:
     """Of a GPU that wins in parts: "only up to 22,500 parameters", "up to 90 and from 703,000"."""
     measure = crossover.question.measure
     before, after = ("", f" {measure}") if measure in _COUNTED else (f"{measure} ", "")
-    ends = [before + _significant(crossing, crossover) for crossing in crossover.crossings]
+    wins_first = next(filter(None, crossover.winners)) == GPU_WINS
+    ends = [
+        before + _size(crossing, crossover, math.floor if wins_first == (i % 2 == 0) else math.ceil)
+        for i, crossing in enumerate(crossover.crossings)
+    ]
     spans = []
-    if next(filter(None, crossover.winners)) == GPU_WINS:
+    if wins_first:
         spans.append(f"up to {ends.pop(0)}")
     while len(ends) > 1:
         spans.append(f"from {ends.pop(0)} to {ends.pop(0)}")
@@ -211,9 +216,7 @@ def _is_everywhere(crossover: Crossover) -> bool:
 
 
 def _interval(crossover: Crossover, beside: str = "") -> str:
-    ends = [
-        _significant(end, crossover) for end in (crossover.low, crossover.high) if end is not None
-    ]
+    ends = [_size(end, crossover) for end in (crossover.low, crossover.high) if end is not None]
     words = "; ".join(filter(None, [" to ".join(ends) if len(ends) == 2 else "", beside]))
     return f" ({words})" if words else ""
 
@@ -222,9 +225,11 @@ def _sizes(crossover: Crossover) -> str:
     return "size" if crossover.question.is_band else "size measured"
 
 
-def _significant(size: float, crossover: Crossover) -> str:
+def _size(size: float, crossover: Crossover, rounded: Callable[[float], int] = math.ceil) -> str:
+    """A whole number as all sizes are: the first from which on, or by math.floor the last up to
+    which, where the digits that are known reach that far."""
     digits = 2 if crossover.question.is_band else 3  # a band is no measurement
-    return units.significant(size, digits)
+    return units.count(rounded(size)) if size < 10**digits else units.significant(size, digits)
 
 
 def _sized(number: str, measure: str) -> str:

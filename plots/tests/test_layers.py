@@ -190,3 +190,42 @@ def test_a_section_and_its_command_are_added(root, write, tmp_path):
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert re.search(r'<section id="counted">\s*<h2>Counted</h2>', page)
     assert "1 rows were counted." in page
+
+
+# --- names
+
+EMPTY = {"one", "found", "own", "said"}
+
+
+def bindings(tree: ast.AST) -> Iterator[str]:
+    """The names of variables, parameters and fields; not of what a comprehension or lambda binds,
+    which ends with its line."""
+    brief = [
+        node.target if isinstance(node, ast.comprehension) else node.args
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.comprehension, ast.Lambda))
+    ]
+    ends = {id(node) for bound in brief for node in ast.walk(bound)}
+    for node in ast.walk(tree):
+        if id(node) not in ends and isinstance(node, ast.arg):
+            yield node.arg
+        if id(node) not in ends and isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_names_say_what_a_value_is():
+    sources = [
+        path
+        for folder in ("plots", "peers", "networks", "tools", "tests")
+        for path in (ROOT.parent / folder).rglob("*.py")
+    ]
+    assert len(sources) > 200
+    empty = [
+        f"{path}: {name}"
+        for path in sources
+        for name in bindings(ast.parse(path.read_text(encoding="utf-8")))
+        if name in EMPTY
+    ]
+    assert not empty, "\n".join(empty)
+    made_up = ast.parse("one: int\ndef f(found):\n  for said, _ in found: g(x for own in said)")
+    assert sorted(EMPTY.intersection(bindings(made_up))) == ["found", "one", "said"]
