@@ -69,7 +69,7 @@ THREE = (300.0, 20_000.0, 1.5e6)
 @pytest.mark.parametrize(
     ("known", "turned", "measure", "words"),
     [
-        ((25.0,), False, "parameters", "from 25.0 parameters (25.0 to 25.0)"),
+        ((25.0,), False, "parameters", "from 25 parameters (25 to 25)"),
         ((806.0,), False, "parameters", "from 806 parameters (806 to 806)"),
         ((12_345.0,), False, "parameters", "from 12,300 parameters (12,300 to 12,300)"),
         ((9e6,), False, "size", "from size 9,000,000 (9,000,000 to 9,000,000)"),

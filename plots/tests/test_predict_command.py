@@ -57,6 +57,17 @@ def test_networks_that_a_file_describes_are_counted_without_bench(write, printed
     assert printed("predict", write(document, "cpu.json"), *command) == plain
 
 
+def test_a_card_that_the_file_measured_is_not_predicted(write, shell):
+    document = synthetic_machine.machine(models=SMALL)
+    document["context"]["crossover"]["machine"]["gpu"]["name"] = "NVIDIA L4"
+    path = write(document)
+    both = shell("predict", path, "--gpu=l4,h200")
+    assert "the file measured the L4 itself." in both.out and both.err == ""
+    alone = shell("predict", path, "--gpu=l4")
+    assert alone.err == f"{path}: nothing can be predicted: the file measured the L4 itself\n"
+    assert "itself" not in shell("predict", path).out  # of cards that nobody asked for
+
+
 def test_all_shows_every_way_and_nothing_is_written_into_result_files(path, printed):
     before = path.read_bytes()
     text = printed("predict", path, "--all", "--gpu=l4,h200", "--batch=100")

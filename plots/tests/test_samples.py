@@ -92,7 +92,7 @@ def test_memory_has_a_crossover_without_noise(write, shell):
     )
     text = " ".join(printed.out.split())
     assert "From which batch size does a GPU need less memory?" in text
-    assert "The GPU needs less memory from batch 38.5 (38.5 to 38.5)" in text
+    assert "The GPU needs less memory from batch 39 (39 to 39)" in text
     assert "the CPU needs 4.36 times the memory: 977 MiB on the CPU, 2 threads, 224 MiB on" in text
     crossovers, ratios = json.loads(shell("crossover", path, "--of=memory", "--format=json").out)
     assert crossovers["rows"][0]["crossover"] == pytest.approx(38.5, abs=0.1)

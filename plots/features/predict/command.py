@@ -24,6 +24,7 @@ from plots.core.command import (
     save_charts,
 )
 from plots.core.cost import CostError
+from plots.core.machines import short_gpu
 from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
 from plots.features.predict.analysis import Wanted
@@ -126,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
                 made, reasons = _several(file, fitted, wanted, ranks, options)
             else:
                 groups, reasons = groups_of(file, fitted, wanted)
+                reasons += _measured(file, cards) if options.gpu else []
                 made = block(file, groups, fitted) if groups else None
                 answered.append((file, groups))
             if made:
@@ -213,12 +215,16 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
     return Wanted(cards, ways, options.precision, batch)
 
 
+def _measured(file: File, cards: Sequence[Card]) -> list[str]:
+    """Why one of `cards` is not predicted: the file has what it does."""
+    name = next((card.name for card in cards if card == card_of(file, load_cards())), "")
+    return [f"the file measured the {short_gpu(name)} itself"] if name else []
+
+
 def _nothing(file: File, reasons: Sequence[str], wanted: Wanted) -> str:
     place = f"{printable(str(file.path))}: nothing can be predicted"
     if reasons:
         return f"{place}: {printable('; '.join(reasons), 600)}"
-    if list(wanted.cards) == [card_of(file, load_cards())]:
-        return f"{place}, because the file has measured each of these cards; name others with --gpu"
     if wanted.batch is not None:
         return (
             f"{place}, because no row of its CPU trains in batches of {wanted.batch}; leave out "
