@@ -64,7 +64,7 @@ def test_a_card_that_the_file_measured_is_not_predicted(write, shell):
     both = shell("predict", path, "--gpu=l4,h200")
     assert "the file measured the L4 itself." in both.out and both.err == ""
     alone = shell("predict", path, "--gpu=l4")
-    assert alone.err == f"{path}: nothing can be predicted: the file measured the L4 itself\n"
+    assert "nothing can be predicted: the file measured the L4 itself" in alone.err
     assert "itself" not in shell("predict", path).out  # of cards that nobody asked for
 
 
