@@ -63,7 +63,7 @@ def test_a_card_that_the_file_measured_is_not_predicted(write, shell):
     path = write(document)
     both = shell("predict", path, "--gpu=l4,h200")
     assert "the file measured the L4 itself." in both.out and both.err == ""
-    alone = shell("predict", path, "--gpu=l4")
+    alone = shell("predict", path, "--gpu=l4", code=2)
     assert "nothing can be predicted: the file measured the L4 itself" in alone.err
     assert "itself" not in shell("predict", path).out  # of cards that nobody asked for
 

@@ -393,9 +393,8 @@ def _memory(cost: Cost, adviser: Adviser) -> Iterator[str]:
     if not places:
         return
     yield (
-        f"Memory: {', '.join(places)}. Counted are all {cost.fields['rows']:,} rows, parameters, "
-        "gradients, activations and scratch space of this program, not what driver and libraries "
-        "take for themselves."
+        f"Memory: {', '.join(places)}: all {cost.fields['rows']:,} rows, parameters, gradients, "
+        "activations, scratch space; not the driver's."
     )
     small = [
         f"the {short_gpu(card.name)}"
@@ -419,6 +418,6 @@ def _worth(network: OwnNetwork, adviser: Adviser) -> Iterator[str]:
         )
     if any(gpu.row is None and gpu.series is None for gpu in network.gpus):
         yield (
-            "Predicted times were measured by nobody: 90 % of simulated cards lie in the range "
-            "(docs/method/prediction.md). PyTorch takes longer there on small networks."
+            "Nobody measured the predicted times: 90 % of simulated cards lie in the range "
+            "(docs/method/prediction.md). PyTorch takes longer on small networks."
         )
