@@ -172,7 +172,7 @@ def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Compar
         )
         for pairing in pairings(file, scales)
         for cpu in pairing.sides
-        if len(np.intersect1d(cpu.sizes, pairing.gpu.sizes)) > 1
+        if cpu.meets(pairing.gpu)
     ]
 
 

@@ -54,6 +54,10 @@ class Curve:
         """The way in words: "GPU, graph, pinned", "CPU, best of 1, 2 threads"."""
         return str(self.words)
 
+    def meets(self, other: "Curve") -> bool:
+        """Whether they have two sizes in common, which a crossover needs."""
+        return len(np.intersect1d(self.sizes, other.sizes)) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Alike:
@@ -147,7 +151,7 @@ def thread_pairs(file: File) -> Iterator[tuple[dict[str, str], Curve, Curve]]:
                 continue
             counts.sort(key=lambda pair: pair[0])
             fewest, most = (_curve(counts[place][1], family, ()) for place in (0, -1))
-            if len(counts) > 1 and len(np.intersect1d(fewest.sizes, most.sizes)) > 1:
+            if len(counts) > 1 and fewest.meets(most):
                 yield {**dict(what), **_alike(counts[0][1][0])}, fewest, most
 
 
@@ -177,7 +181,7 @@ def rank_pairs(file: File) -> Iterator[tuple[dict[str, str], int, Curve, Curve]]
             alone = _best(by_ranks.pop(1)) if 1 in by_ranks else None
             for ranks, curves in sorted(by_ranks.items()):
                 many = _best(curves)
-                if alone and len(np.intersect1d(alone.sizes, many.sizes)) > 1:
+                if alone and alone.meets(many):
                     yield {**dict(what), **dict(same)}, ranks, alone, many
 
 

@@ -16,7 +16,7 @@ from plots.core.comparability import obstacles
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.network import best, epoch_rows, on_device, per_iteration
-from plots.file.axes import Items
+from plots.file.axes import DEVICES, Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
@@ -26,7 +26,6 @@ from plots.text import printable
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
 SHOWN_FAMILIES = (*FAMILIES, *reversed(PROBES))
-DEVICES = ("cpu", "cuda")
 EITHER = "either"  # in place of a device: the faster of the two, for each piece of work
 SORTS = ("date", "name", "crossover", "cpu", "gpu", *SHOWN, "ratio")
 

@@ -18,6 +18,7 @@ Configuration = Mapping[str, str]
 Items = tuple[tuple[str, str], ...]  # of a configuration, sorted: what groups of rows share
 
 OWN = "bench"  # the program of a row that names none
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}  # in words
 _WHERE = ("program", "device")
 
 
@@ -222,8 +223,8 @@ BUILT_IN = Axes(
             ladder=(),
         ),
         Axis(
-            *("device", "how", ("cpu", "cuda"), BARE),
-            words={"cpu": "CPU", "cuda": "GPU"},
+            *("device", "how", tuple(DEVICES), BARE),
+            words=DEVICES,
             is_common=True,
             ladder=(),
         ),

@@ -16,6 +16,7 @@ from plots.core.cost import Cost, Work, has_own_rates, work_of
 from plots.core.mlp import network_of
 from plots.core.series import SeriesKey, series_key, series_labels
 from plots.core.statistics import conformal
+from plots.file.axes import DEVICES
 from plots.file.families import FAMILIES, TRAINING, steps_of
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Row
@@ -222,7 +223,7 @@ def name_of(configuration: dict[str, str]) -> str:
     """What a sentence calls where it computes: "2 threads" of the CPU, "GPU"."""
     threads = whole(configuration.get("cpu_threads", ""))
     if threads is None:
-        return configuration["device"].replace("cuda", "GPU").replace("cpu", "CPU")
+        return DEVICES.get(configuration["device"], configuration["device"])
     return counted(threads, "thread")
 
 

@@ -11,13 +11,13 @@ from plots import units
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import claim
 from plots.core.headline import of_each_network
+from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, Scale
 from plots.file.quantities import TIME
 from plots.file.rows import File, Row
 from plots.text import printable
 
 _NAME = 60
-DEVICES = {"cpu": "CPU", "cuda": "GPU"}
 COPIES = {EPOCH: Scale("copies", lambda row: float(row.copies), ("copies",))}
 
 

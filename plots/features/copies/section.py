@@ -19,7 +19,8 @@ from plots.core.tables.cells import (
     text_field,
 )
 from plots.core.tables.table import Table
-from plots.features.copies.analysis import DEVICES, Copies, copies_of, copies_sentences, over_copies
+from plots.features.copies.analysis import Copies, copies_of, copies_sentences, over_copies
+from plots.file.axes import DEVICES
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Row
 

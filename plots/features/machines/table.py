@@ -14,7 +14,6 @@ from plots.core.comparability import remarks
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.machines import (
-    DEVICES,
     EITHER,
     SHOWN,
     SHOWN_FAMILIES,
@@ -28,12 +27,13 @@ from plots.core.machines import (
 )
 from plots.core.tables.cells import Field, date_cell, number_field, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, TRAINING
 from plots.file.file_order import has_gpu
 from plots.file.rows import Row
 from plots.text import counted, printable, sentence, whole
 
-_PLACES = {"cpu": "CPU", "cuda": "GPU", EITHER: "faster"}
+_PLACES = {**DEVICES, EITHER: "faster"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
 _WORK = ("params", "rows", "steps")
 _ANSWERS = {  # in place of a size, and why a note explains it

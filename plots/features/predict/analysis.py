@@ -212,7 +212,7 @@ def _outlook(
         crossovers=tuple(
             Comparison(pair.common, pair.measure, pair.best, pair.gpu, banded_crossover(pair))
             for pair in pairings(virtual, {family: SCALES[family] for family in wanted.families})
-            if len(np.intersect1d(pair.best.sizes, pair.gpu.sizes)) > 1
+            if pair.best.meets(pair.gpu)
         ),
         networks=tuple(map(_banded_speed_up, pairings(virtual, NETWORKS))),
         problems={reason: tuple(names) for reason, names in problems.items()},

@@ -10,6 +10,7 @@ from plots import units
 from plots.core.page.section import Block, Context, Section
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.file.axes import DEVICES
 from plots.file.data_sheets import error_of_meters
 from plots.file.rows import File, Row, Run
 from plots.text import printable
@@ -168,7 +169,7 @@ def _verified(rows: Sequence[Row]) -> Table:
         lines.append(
             (
                 text_cell(family),
-                text_cell({"cpu": "CPU", "cuda": "GPU"}.get(device, device)),
+                text_cell(DEVICES.get(device, device)),
                 count_cell(len(members)),
                 count_cell(sum(row.failure is not None for row in members)),
                 count_cell(len(checked)),

@@ -30,13 +30,13 @@ from plots.core.tables.cells import (
     text_field,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.file.axes import DEVICES
 from plots.file.families import FAMILIES
 from plots.file.ladders import networks_of_any
 from plots.file.rows import Row
 
 # Of best_table() on a page.
 SPEED_UP = "Speedup: CPU time / GPU time, each the best of its device, in the same precision."
-_GROUPS = {"cpu": "CPU", "cuda": "GPU"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu"}
 _TITLES = {"p50": "50 %", "p90": "90 %", "p99": "99 %", "p999": "99.9 %", "max": "longest"}
 QUANTILES = {f"latency_{key}_seconds": title for key, title in _TITLES.items()}
@@ -55,9 +55,9 @@ def best_table(rows: Sequence[Row]) -> Table:
     left_out = len(networks(rows)) - len(networks(listed))
     between = networks_of_any(row.ladder for row in rows if row.is_between and row.ladder)
     family = FAMILIES[rows[0].family]
-    devices = [device for device in _GROUPS if on_device(listed, device)]
+    devices = [device for device in DEVICES if on_device(listed, device)]
     fastest = [
-        {device: best(ways) for device in _GROUPS if (ways := on_device(members, device))}
+        {device: best(ways) for device in DEVICES if (ways := on_device(members, device))}
         for members in networks(listed).values()
     ]
     notes: dict[str, int] = {}
@@ -65,7 +65,7 @@ def best_table(rows: Sequence[Row]) -> Table:
 
     def of_device(device: str) -> Iterator[Field]:
         """Beside a second device there is no room for what every_table() has as well."""
-        group, prefix = (_GROUPS[device] if len(devices) > 1 else "", _PREFIXES[device])
+        group, prefix = (DEVICES[device] if len(devices) > 1 else "", _PREFIXES[device])
 
         def cell(show: Callable[[Row], Cell]) -> Callable[[_Fastest], Cell]:
             return lambda ways: show(ways[device]) if device in ways else NOTHING

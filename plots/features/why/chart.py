@@ -33,6 +33,7 @@ from plots.features.why.analysis import (
     foremost_rows,
     splits,
 )
+from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH
 from plots.file.rows import File
 from plots.text import printable
@@ -56,7 +57,6 @@ COLOURS = {
     UNATTRIBUTED: "#D9D9D9",
 }
 _CHARTS = {EPOCH: "why", MINIBATCH: "why-steps"}  # family → name
-_DEVICES = {"cpu": "CPU", "cuda": "GPU"}
 _BOUND: dict[str, Any] = {
     **{"color": INK, "marker": "D", "markersize": 5, "linestyle": ""},
     **{"markeredgecolor": "white", "markeredgewidth": 0.9},
@@ -87,7 +87,7 @@ def _draw(file: File, shown: Sequence[Split], figure: Figure) -> None:
     family = FAMILIES[shown[0].row.family]
     panels = {
         name: bars
-        for device, name in _DEVICES.items()
+        for device, name in DEVICES.items()
         if (bars := [split for split in shown if split.row.device == device])
     }
     percents = {index: bound.percent for index, bound in bounds(file).items()}
