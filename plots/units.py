@@ -2,7 +2,7 @@
 """Numbers as people read them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from plots.text import printable, whole
 
@@ -21,6 +21,14 @@ def significant(value: float, digits: int = 3) -> str:
     # Rounding may add a digit before the point: 9.996 is 10.0, not 10.00.
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(decimals, 0)}f}"
+
+
+def size(value: float, digits: int = 3, rounded: Callable[[float], int] = math.ceil) -> str:
+    """A size, which is a whole number of parameters, samples or copies: the first from which on a
+    side wins, or by math.floor the last up to which, where the digits that are known reach that
+    far."""
+    whole = rounded(round(value, 6))  # 300 where interpolation gives a little more or less
+    return count(whole) if value < 10**digits else significant(value, digits)
 
 
 def money(value: float, digits: int = 3) -> str:

@@ -274,9 +274,11 @@ def test_a_row_is_one_pass_of_one_batch_with_all_outputs_verified(passes):
 
 
 def test_passes_are_timed_one_by_one(passes):
-    timed = [entry for entry in samples(passes) if "latency_passes" in entry]
-    assert any("disc" in entry["name"] for entry in timed)  # lenet-5 may take more than 5 ms
-    for entry in timed:
+    untimed = [entry["name"] for entry in samples(passes) if "latency_passes" not in entry]
+    assert all("lenet-5/batch:40/" in name for name in untimed)  # which may take more than 5 ms
+    for entry in samples(passes):
+        if entry["name"] in untimed:
+            continue
         seconds = [entry[key] for q in QUANTILES if (key := f"latency_{q}_seconds") in entry]
         assert seconds == sorted(seconds) and seconds[0] > 0
         assert 20 <= entry["latency_passes"] <= 10_000

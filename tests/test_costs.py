@@ -194,6 +194,7 @@ def test_disc_networks_have_the_widths_of_bench():
     for model in ("disc-2x1.125", "disc-8x1.0625", "disc-11x3.9375"):
         network = network_of(model)
         assert network is not None and network.params == count(model, None, "f32")["params"]
+    assert count("disc-3x1.5", None, "f32")["params"] == 128  # 2 to 6 to 12 to 2
 
 
 def test_the_kept_costs_add_up():

@@ -142,4 +142,6 @@ def test_what_is_found_is_kept_and_tried_again(tmp_path, capsys, monkeypatch):
     crash = fuzz.FINDINGS / "one" / "crash-1"
     assert "the sanitizer's words" in out and f"one: 12 executions, FOUND {crash}; again: " in out
     _, again = (tmp_path / "ran").read_text(encoding="utf-8").splitlines()
+    seed = fuzz.BUILD / "seeds" / "one" / "help"
+    assert seed.read_bytes() == b"--help" and str(seed.parent) in again.split()
     assert "-runs=20000 -seed=1 " in again and str(crash.parent) in again.split()

@@ -19,8 +19,8 @@ def fitting(folder: Path, cpuinfo: Path = Path("/proc/cpuinfo")) -> Path:
     """The build of bench in `folder` for the latest processors that this one is among."""
     for name, needed in (("bench-v4", _V4), ("bench-v3", _V3)):
         if (folder / name).exists():
-            flags = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
-            if flags and needed <= set(flags[1].split()):
+            match = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+            if match and needed <= set(match[1].split()):
                 return folder / name
     return folder / "bench"
 

@@ -123,8 +123,8 @@ def stored(path: Path) -> dict[str, Any]:
 
 def seconds_of(flag: str, text: str) -> float:
     """The time in "90", "90s", "10m" or "1.5h", the value of a flag; Failure where it is none."""
-    time_ = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
-    seconds = float(time_[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[time_[2]] if time_ else 0
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh]?)", text)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
     if seconds == 0:
         raise Failure(f"{flag}={text}: a time is needed, such as 90s, 10m or 1h", 2)
     return seconds

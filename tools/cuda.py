@@ -82,7 +82,7 @@ def _from_driver(no_toolkit: str) -> Choice:
         )
     try:
         environment.MAIN.ensure(environment.FOR_CUDA)
-        for nvcc in environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc"):
+        for nvcc in sorted(environment.VENV.glob("lib/python*/site-packages/nvidia/cu13/bin/nvcc")):
             return Choice(str(nvcc), wanted)
         why = f" (the wheels in {environment.FOR_CUDA[0].name} hold no nvcc)"
     except CommandFailed as failure:

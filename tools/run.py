@@ -166,7 +166,7 @@ def parse(arguments: list[str]) -> Arguments:
     for flags in (["--setup-only"], ["-h", "--help"], ["--version"], ["--check-statistics"]):
         parser.add_argument(*flags, action="store_true")
     parser.add_argument("--no-report", dest="report", action="store_false")
-    parser.add_argument(WITH_PEERS, dest="said_peers", nargs="?", const="")
+    parser.add_argument(WITH_PEERS, dest="with_peers", nargs="?", const="")
     parser.add_argument("--compare-with", type=peers.commit_named)
     parser.add_argument("--gpu")
     commands = two.asked(arguments[1:]) if arguments[:1] == [two.WORD] else None
@@ -174,8 +174,8 @@ def parse(arguments: list[str]) -> Arguments:
     parsed = Arguments()
     _, parsed.bench = parser.parse_known_args(words, parsed)
     parsed.commands = commands
-    if parsed.said_peers is not None:
-        parsed.peers, parsed.peers_python = peers.named(parsed.said_peers)
+    if parsed.with_peers is not None:
+        parsed.peers, parsed.peers_python = peers.named(parsed.with_peers)
     parsed.resume = "--resume" in parsed.bench
     modes = [mode for mode in map(cuda.parse, parsed.bench) if mode]
     parsed.cuda = modes[-1] if modes else "auto"

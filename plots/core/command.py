@@ -116,14 +116,14 @@ def add_of(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_for(files: Iterable[File], options: argparse.Namespace) -> list[File]:
-    """The files of asked_and_said(), with its sentences on stderr."""
-    asked, sentences = asked_and_said(files, options)
+    """The files of asked_with_sentences(), with its sentences on stderr."""
+    asked, sentences = asked_with_sentences(files, options)
     for sentence in sentences:
         print(sentence, file=sys.stderr)
     return asked
 
 
-def asked_and_said(
+def asked_with_sentences(
     files: Iterable[File], options: argparse.Namespace, is_predicted: bool = False
 ) -> tuple[list[File], list[str]]:
     """`files` in the quantity of --of, or in estimated energy where --tdp stands in for a meter or

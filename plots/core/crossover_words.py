@@ -226,11 +226,8 @@ def _sizes(crossover: Crossover) -> str:
 
 
 def _size(size: float, crossover: Crossover, rounded: Callable[[float], int] = math.ceil) -> str:
-    """A whole number as all sizes are: the first from which on, or by math.floor the last up to
-    which, where the digits that are known reach that far."""
     digits = 2 if crossover.question.is_band else 3  # a band is no measurement
-    whole = rounded(round(size, 6))  # 300 where interpolation gives a little more or less
-    return units.count(whole) if size < 10**digits else units.significant(size, digits)
+    return units.size(size, digits, rounded)
 
 
 def _sized(number: str, measure: str) -> str:

@@ -18,7 +18,7 @@ from plots.text import counted, printable
 
 JOULES = "joules"  # the counter of what meters told of all that computed, and here of estimates
 _ERROR = "joules_error"  # the share by which meters may be off
-_SAID = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)W?")
+_POWER = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)W?")
 _HOW = "say cpu=65, gpu=700: watts by the data sheets of all processors, and of the card"
 _SHEET = {"cpu": "processors", "gpu": "card"}
 
@@ -27,7 +27,7 @@ def read_watts(texts: Iterable[str]) -> dict[str, float]:
     """Side → watts, from the texts of --tdp; raises FigureError."""
     watts: dict[str, float] = {}
     for text in texts:
-        match = _SAID.fullmatch(text)
+        match = _POWER.fullmatch(text)
         if not match:
             raise FigureError(f"{printable(text, 60)} is no power of a side; {_HOW}")
         side, amount = match.groups()

@@ -21,7 +21,7 @@ from plots.text import printable
 
 COST = "cost"  # the counter that rows get: of one iteration
 COST_OF_A_MILLION = "cost_per_million_samples"
-_SAID = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)/(?:(h)|([0-9.eE+-]+)y)")
+_PRICE = re.compile(r"(cpu|gpu)=([0-9.eE+-]+)/(?:(h)|([0-9.eE+-]+)y)")
 _TEXTS = ("provider", "instance", "date", "source")
 _NUMBERS = ("per_hour", "purchase", "years", "hours_per_year")
 _HOURS_PER_YEAR = 8766.0
@@ -45,7 +45,7 @@ class Price:
 
 def read_prices(text: str) -> list[Price]:
     """The prices in a text of --price, or in the file that it names; raises FigureError."""
-    if match := _SAID.fullmatch(text):
+    if match := _PRICE.fullmatch(text):
         side, amount, hourly, years = match.groups()
         price = {"per_hour": amount} if hourly else {"purchase": amount, "years": years}
         entries: object = [{"for": side, **price}]

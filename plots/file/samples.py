@@ -182,9 +182,9 @@ def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
     """The standard deviation between the instances of a row, from logarithms of times by row and
     instance: what the medians of instances show, without what lies within instances.
 
-    Both are medians over all rows that show them, so that neither a few rows nor a few slow
-    repetitions decide. What lies within is subtracted where each instance of a row has two
-    repetitions: elsewhere the figure is too large, and never too small.
+    Both are medians, over all instances and over all rows, so that neither a few rows nor a few
+    slow repetitions decide. What lies within is subtracted where each instance of a row has two
+    repetitions at least: elsewhere the figure is too large, and never too small.
     """
     within = [
         float(group.var(ddof=1)) / _typical(len(group) - 1)

@@ -155,10 +155,9 @@ def machine(
     models: tuple[str, ...] = tuple(synthetic.MODELS),
     noise: float = 0.02,
     seed: int = 0,
-    with_peaks: bool = True,
 ) -> dict[str, Any]:
     """A file with every model on all `threads` and in all `modes` (execution, data) of a GPU."""
-    entries = peaks(threads, bool(modes)) if with_peaks else []
+    entries = peaks(threads, bool(modes))
     for model in models:
         for count in threads:
             entries += epoch(

@@ -64,6 +64,7 @@ def test_crossings_are_found_in_noise(known):
 
 LAST = "from 1,500,000 parameters (1,500,000 to 1,500,000)"
 THREE = (300.0, 20_000.0, 1.5e6)
+NOT_WHOLE = (300.4, 20_000.0, 1.5e6)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,8 @@ THREE = (300.0, 20_000.0, 1.5e6)
         (THREE[::2], False, "parameters", "GPU only from 300 to 1,500,000 parameters"),
         (THREE[::2], True, "parameters", f"GPU up to 300 and {LAST}"),
         (THREE, False, "parameters", f"GPU from 300 to 20,000 and {LAST}"),
+        (NOT_WHOLE, False, "parameters", f"GPU from 301 to 20,000 and {LAST}"),
+        (NOT_WHOLE, True, "size", "GPU only up to size 300 and from size 20,000 to size 1,500,000"),
         (THREE, True, "width", "GPU only up to width 300 and from width 20,000 to width 1,500,000"),
     ],
 )

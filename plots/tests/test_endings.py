@@ -293,7 +293,7 @@ def _fail(number: int) -> int:
     raise ValueError(number)
 
 
-def test_results_are_in_order_and_come_from_other_processes():
+def test_a_pool_keeps_the_order_and_makes_up_for_a_killed_process():
     with parallel.Pool(2) as pool:
         results = pool.map(_square, range(5))
         assert pool.map(_square, [3]) == [(9, os.getpid())]  # which needs no process

@@ -194,12 +194,12 @@ def test_a_section_and_its_command_are_added(root, write, tmp_path):
 
 # --- names
 
-EMPTY = {"one", "found", "own", "said"}
+SAY_NOTHING = {"one", "found", "own", "said"}
 
 
 def bindings(tree: ast.AST) -> Iterator[str]:
-    """The names of variables, parameters and fields; not of what a comprehension or lambda binds,
-    which ends with its line."""
+    """The names of variables, parameters and declared fields; not of what a comprehension or lambda
+    binds, which ends with its line."""
     brief = [
         node.target if isinstance(node, ast.comprehension) else node.args
         for node in ast.walk(tree)
@@ -224,8 +224,8 @@ def test_names_say_what_a_value_is():
         f"{path}: {name}"
         for path in sources
         for name in bindings(ast.parse(path.read_text(encoding="utf-8")))
-        if name in EMPTY
+        if name in SAY_NOTHING
     ]
     assert not empty, "\n".join(empty)
     made_up = ast.parse("one: int\ndef f(found):\n  for said, _ in found: g(x for own in said)")
-    assert sorted(EMPTY.intersection(bindings(made_up))) == ["found", "one", "said"]
+    assert sorted(SAY_NOTHING.intersection(bindings(made_up))) == ["found", "one", "said"]

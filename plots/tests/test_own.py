@@ -98,9 +98,7 @@ def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
     assert "predicted" in lines["RTX 4060, predicted"]
     joined = " ".join(text.split())
     assert "(measured: batch 10, 100)" in joined and "(measured: scale 0.5, 1, 200)" in joined
-    assert (
-        "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries: all" in joined
-    )
+    assert "Memory: 3 MiB here, 7 GiB on a GPU with 1 MiB for its libraries: all" in joined
     assert "That is more than" not in joined
     # A GPU wins where its whole band is below.
     assert [size.cost.model for size in answer.sizes[::2]] == list(NAMES)

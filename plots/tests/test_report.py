@@ -391,12 +391,14 @@ def test_the_newest_file_of_each_machine_is_taken(small, write):
 @pytest.mark.usefixtures("undrawn")
 def test_only_some_machines_are_shown_in_full_each_with_its_own_pictures(small, read):
     files = []
-    for number, machine in enumerate(("Machine A", "machine-a", "b", "machine 3", "machine 4")):
+    for number, machine in enumerate(
+        ("Machine A", "machine-a", "machine 2", "machine 3", "machine 4")
+    ):
         small["context"]["crossover"]["machine"]["id"] = machine
         files.append(read(small, f"{number}.json"))
     contents = build(*files, detailed=3)
     for kind in ("svg", "png"):
-        names = [f"{stem}.epochs.{kind}" for stem in ("machine-a", "machine-a-2", "b")]
+        names = [f"{stem}.epochs.{kind}" for stem in ("machine-a", "machine-a-2", "machine-2")]
         assert [name for name in contents if name.endswith(kind)] == names
     text = page_of(contents).text
     assert "show 3 of these 5 files" in text and "--detail=all" in text

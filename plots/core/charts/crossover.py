@@ -121,7 +121,7 @@ def _mark_crossover(axes: Axes, comparison: Comparison, place: int, looks: Looks
         on_the_left = crossover.size > (left * right**2) ** (1 / 3)
         annotate(
             axes,
-            units.significant(crossover.size),
+            units.size(crossover.size),
             (crossover.size, 0.965 - 0.055 * (place % 6)),  # numbers of near crossings stay apart
             xycoords=("data", "axes fraction"),
             xytext=(-4 if on_the_left else 4, 0),

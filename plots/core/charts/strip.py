@@ -100,7 +100,7 @@ def _draw_strip(axes: Axes, strips: Strips, place: int, figure: Figure, scale: f
     taken = [(0.0, text_width(figure, label) + 8 + scale * math.log(left / first))]  # points
     ends = [segment.low for segment in strip.segments[1:]]
     for size in [*filter(None, [strip.crossover]), *ends]:
-        number = units.significant(size, 2 if strip.is_predicted else 3)
+        number = units.size(size, 2 if strip.is_predicted else 3)
         half = text_width(figure, number, "title") / 2 * 0.7 + 4
         at = scale * math.log(size / first)
         if size == strip.crossover:

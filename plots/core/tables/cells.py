@@ -67,11 +67,13 @@ def file_fields(subjects: Sequence[object]) -> tuple[Field, ...]:
     )
 
 
-def interval_fields(of: Of = lambda answer: answer) -> tuple[Field, Field]:
+def interval_fields(
+    of: Of = lambda answer: answer, show: Callable[[float], str] = units.significant
+) -> tuple[Field, Field]:
     """The columns of the 95 % interval of what has `low` and `high`."""
     return (
-        number_field("low", "from", lambda answer: of(answer).low, "95 %"),
-        number_field("high", "to", lambda answer: of(answer).high, "95 %"),
+        shown_field("low", "from", lambda answer: of(answer).low, show, "95 %"),
+        shown_field("high", "to", lambda answer: of(answer).high, show, "95 %"),
     )
 
 
@@ -129,8 +131,8 @@ def crossover_fields(title: str, of: Of = lambda answer: answer) -> tuple[Field,
     """The columns of a comparison's answer, its size under `title`, and the interval."""
     return (
         (Column("kind", "answer"), lambda answer: kind_cell(of(answer).crossover.kind)),
-        number_field("crossover", title, lambda answer: of(answer).crossover.size),
-        *interval_fields(lambda answer: of(answer).crossover),
+        shown_field("crossover", title, lambda answer: of(answer).crossover.size, units.size),
+        *interval_fields(lambda answer: of(answer).crossover, units.size),
     )
 
 

@@ -35,8 +35,8 @@ if (askForm) {
   const isTimed = optimizer => known.timed.includes(optimizer);
 
   function operations({widths, activation, optimizer, loss}, batch, precision) {
-    const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), counts = [];
-    const add = (flops, bytes, ...products) => counts.push({flops, bytes, products});
+    const half = isHalf(precision), small = half ? 2 : 4, layers = layersOf(widths), made = [];
+    const add = (flops, bytes, ...products) => made.push({flops, bytes, products});
     const [forward, derivative] = known.activations[activation];
     layers.forEach(([a, b], layer) => {
       const last = layer === layers.length - 1;
@@ -55,11 +55,11 @@ if (askForm) {
     });
     if (half) add(0, 6 * batch * widths[0]);
     const logits = batch * widths[widths.length - 1], wanted = 4 * wantedOf({widths, loss}) * batch;
-    counts.reduced = (4 + small) * logits + wanted + 4;
+    made.reduced = (4 + small) * logits + wanted + 4;
     add(isClasses(loss) ? 5 * logits + 2 * batch : known.losses[loss] * logits, (4 + small) * logits + wanted + 4);
     const [flops, arrays] = known.optimizers[optimizer];
     add(flops * params(widths), 4 * arrays * params(widths) + (isTimed(optimizer) ? 8 : 0));
-    return counts;
+    return made;
   }
 
   function lossLaunches(batch, classes, loss) {
@@ -260,7 +260,7 @@ if (askForm) {
       .map(tail => inner.middle * Math.exp(inner.spread * tail));
     const node = within(card.node, "node"), start = within(started, "launch");
     const {spread} = known.launches, ours = within([Math.exp(-spread), Math.exp(spread)], "ours")
-      .map(share => share * known.launches.expected);
+      .map(factor => factor * known.launches.expected);
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
     const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
       kind => kind.count * Math.max(ours[i] * (node[i] + step[i] * kind.inner), ours[i] * start[i],
@@ -357,8 +357,8 @@ if (askForm) {
     if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
     if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
     const card = known.cards.find(({id}) => id === field("card"));
-    const layers = widths.length > 1 ? widths : ofSize(widths[0]);
-    const network = {widths: layers, batch, rows, activation, optimizer, loss};
+    const shape = widths.length > 1 ? widths : ofSize(widths[0]);
+    const network = {widths: shape, batch, rows, activation, optimizer, loss};
     return {network, epochs, machine: Number(field("machine")) || 0, card,
             precision: field("precision"), threads: field("threads")};
   }

@@ -37,7 +37,7 @@ from plots.features.advise.table import (
     sentence,
 )
 from plots.features.answer.glance import why_it_cannot_tell
-from plots.features.predict.cards import add_gpu, chosen_cards, said
+from plots.features.predict.cards import add_gpu, chosen_cards, problem_of
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.file import loading, rows
@@ -120,14 +120,14 @@ def run(options: argparse.Namespace) -> int:
         network = None if is_module else _network(flags, options)
         asked_cards = chosen_cards(options.gpu or "")
     except (CostError, OSError) as error:
-        return complain([said(error)])
+        return complain([problem_of(error)])
     # The file's GPU is what is asked about, unless cards are named.
     is_own_gpu = options.gpu is None and not is_module
     cards = [() if is_own_gpu and file.machine.gpu else asked_cards for file in shown]
     try:
         fitted = fit(observations(files)) if any(cards) else None
     except OSError as error:
-        return complain([said(error)])
+        return complain([problem_of(error)])
     blocks: list[Block] = []
     for file, file_cards in zip(shown, cards, strict=True):
         try:

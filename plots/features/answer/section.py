@@ -61,8 +61,8 @@ def build(files: Sequence[File], context: Context) -> Section:
         if file.shortcomings
     ]
     left_out = passed_over(files, context.older)
-    notes += [newer.sentence for newer in left_out]
-    if older := len(context.older) - sum(len(newer.files) for newer in left_out):
+    notes += [passed.sentence for passed in left_out]
+    if older := len(context.older) - sum(len(passed.files) for passed in left_out):
         notes.append(
             f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
         )

@@ -204,7 +204,9 @@ def compare(baseline: File, other: File, minimum_effect: float = MINIMUM_EFFECT)
         tuple(unmatched),
         tuple(effects.values()),
         (*remarks(baseline, other), *_across(pairs)),
-        tuple(sorted(_in_turn(baseline, other, pairs), key=lambda pair: -pair.size.parameters)),
+        tuple(
+            sorted(_in_turn(baseline, other, pairs), key=lambda network: -network.size.parameters)
+        ),
     )
 
 

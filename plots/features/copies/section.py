@@ -38,8 +38,8 @@ _NOTES = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of copies."""
-    counted = ((file, copies_of(file)) for file in files[: context.detailed])
-    shown = [(file, copies, over_copies(file)) for file, copies in counted if copies]
+    of_files = ((file, copies_of(file)) for file in files[: context.detailed])
+    shown = [(file, copies, over_copies(file)) for file, copies in of_files if copies]
     if not shown:
         return None
     drawn = context.draw(_draw, [(file, curves[:_MOST_CHARTS]) for file, _, curves in shown])
@@ -84,20 +84,20 @@ def lacking(_: File) -> str:
     )
 
 
-def copies_table(file: File, counted: Sequence[Copies]) -> Table:
+def copies_table(file: File, groups: Sequence[Copies]) -> Table:
     """One line for each network and number of copies; of devices that trained any. All rows are in
     one quantity."""
-    quantity = counted[0].row.quantity
+    quantity = groups[0].row.quantity
     fields = [*network_fields(of=lambda line: line.row)]
     fields.append(count_field("copies", "copies", lambda line: line.copies))
-    there = [device for device in DEVICES if any(device in line.rows for line in counted)]
+    there = [device for device in DEVICES if any(device in line.rows for line in groups)]
     for device in there:
         fields += _device_fields(device, quantity)
     if len(there) == len(DEVICES):
         title = "speedup" if quantity is TIME else quantity.quotient()
         fields.append(number_field("speedup", title, lambda line: line.ratio))
     title = f"Copies of a network trained at once: {quantity.noun} of one epoch"
-    return table_of(f"{title}, on {file.machine.id}", counted, fields)
+    return table_of(f"{title}, on {file.machine.id}", groups, fields)
 
 
 def _device_fields(device: str, quantity: Quantity) -> Iterator[Field]:

@@ -120,8 +120,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_tables(tables, options)
     untold = [
-        _nothing_to_compare(file, any(of_family.values()), quantity)
-        for (file, compared), of_family in zip(crossovers, ratios, strict=True)
+        _nothing_to_compare(file, any(by_family.values()), quantity)
+        for (file, compared), by_family in zip(crossovers, ratios, strict=True)
         if not compared
     ]
     if not (is_text or tables):

@@ -129,7 +129,8 @@ def crossover_table(by_file: Sequence[tuple[File, Sequence[Comparison]]]) -> Tab
         crossover = of[1].crossover
         sizes = f"{counted(crossover.left_out, 'size')} of fewer than {FEWEST_SAMPLES}"
         few = [f"Left out: {sizes} repetitions."] if crossover.left_out else []
-        return replace(number_cell(crossover.size), marks=marks(few, flags))
+        number = units.size(crossover.size) if crossover.size else NOTHING.text
+        return Cell(number, crossover.size, marks=marks(few, flags))
 
     def crossings(of: tuple[File, Comparison]) -> Cell:
         sizes = of[1].crossover.crossings
@@ -142,7 +143,7 @@ def crossover_table(by_file: Sequence[tuple[File, Sequence[Comparison]]]) -> Tab
         (Column("kind", "answer"), answer),
         text_field("measure", "over", lambda of: of[1].measure),
         (Column("crossover", f"GPU {quantity.wins} from", True), size),
-        *interval_fields(lambda of: of[1].crossover),
+        *interval_fields(lambda of: of[1].crossover, units.size),
         *pairs,
         *LOST,
         (Column("crossings", "crossings", for_programs=True), crossings),

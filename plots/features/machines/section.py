@@ -173,12 +173,12 @@ def _mark_crossover(axes: Axes, standing: Standing, lines: dict[str, _Line], col
 
 
 def _label(standing: Standing, is_of_two_programs: bool) -> str:
-    machine, answer = standing.file.machine, standing.answer
-    name = printable(machine.id, 30)
+    answer = standing.answer
+    name = printable(standing.file.machine.id, 30)
     commit = " (another commit)" if is_of_two_programs else ""
     if answer is None:
         return f"{name}: CPU alone{commit}"
-    gpu = printable(short_gpu(machine.gpu or "GPU"), 24)
+    gpu = printable(short_gpu(standing.file.machine.gpu or "GPU"), 24)
     is_usual = answer.batch in ("", answer.cpu.own_batch)
     batch = "" if is_usual else f" (batch {printable(answer.batch, 12)})"
     return f"{name}, {gpu}: {crossover_text(standing)}{batch}{commit}"

@@ -188,7 +188,7 @@ def crossover_text(standing: Standing) -> str:
     if answer.crossover.kind == "always":
         return f"≤ {units.count(answer.sizes[0])}"
     size = answer.crossover.size
-    return units.significant(size) if size else _ANSWERS[answer.crossover.kind]
+    return units.size(size) if size else _ANSWERS[answer.crossover.kind]
 
 
 def _without(standing: Standing) -> str:
@@ -208,7 +208,7 @@ def _about(side: SideBySide) -> list[str]:
         f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
         "each at the fastest way on its device; below 1 is faster.",
     ]
-    texts += (newer.sentence for newer in side.passed_over)
+    texts += (passed.sentence for passed in side.passed_over)
     newer = sum(len(passed.files) for passed in side.passed_over)
     if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")

@@ -129,7 +129,7 @@ def _sheet(text: str) -> Card:
     )
 
 
-def said(error: Exception) -> str:
+def problem_of(error: Exception) -> str:
     """What went wrong, with its remedy."""
     if isinstance(error, OSError):
         return f"{printable(str(error.filename or CARDS_PATH))}: {error.strerror}; {RESTORE}"

@@ -15,8 +15,8 @@ from plots.core.command import (
     add_format,
     add_of,
     add_paths,
-    asked_and_said,
     asked_of_times,
+    asked_with_sentences,
     complain,
     newest,
     print_blocks,
@@ -29,7 +29,7 @@ from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
 from plots.features.predict.analysis import Wanted
 from plots.features.predict.answer import groups_of
-from plots.features.predict.cards import add_gpu, chosen_cards, said
+from plots.features.predict.cards import add_gpu, chosen_cards, problem_of
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.links import link_of
@@ -122,20 +122,21 @@ def run(options: argparse.Namespace) -> int:
         files, problems = loading.load_files(options.paths)
         fitted = fit(observations(files))
         answered, blocks = [], []
-        for file in asked_and_said(newest(files)[0], options, is_predicted=True)[0]:
+        for file in asked_with_sentences(newest(files)[0], options, is_predicted=True)[0]:
             if ranks:
                 made, reasons = _several(file, fitted, wanted, ranks, options)
             else:
                 groups, reasons = groups_of(file, fitted, wanted)
-                reasons += _measured(file, cards) if options.gpu else []
                 made = block(file, groups, fitted) if groups else None
                 answered.append((file, groups))
             if made:
+                if options.gpu and not ranks and (measured := _measured(file, cards)):
+                    reasons = [*reasons, measured]
                 blocks.append(replace(made, notes=tuple(f"{reason}." for reason in reasons)))
             else:
                 problems.append(_nothing(file, reasons, wanted))
     except (CostError, OSError) as error:
-        return complain([said(error)])
+        return complain([problem_of(error)])
     print_blocks(blocks, options)
     if options.charts:
         drawn = (draw(answer, fitted) for answer in answered)
@@ -215,14 +216,17 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
     return Wanted(cards, ways, options.precision, batch)
 
 
-def _measured(file: File, cards: Sequence[Card]) -> list[str]:
-    """Why one of `cards` is not predicted: the file has what it does."""
-    name = next((card.name for card in cards if card == card_of(file, load_cards())), "")
-    return [f"the file measured the {short_gpu(name)} itself"] if name else []
+def _measured(file: File, cards: Sequence[Card]) -> str:
+    """Why one of `cards` is not predicted: the file has what it does; empty where it has not."""
+    card = card_of(file, load_cards())
+    return f"the file measured the {short_gpu(card.name)} itself" if card and card in cards else ""
 
 
 def _nothing(file: File, reasons: Sequence[str], wanted: Wanted) -> str:
     place = f"{printable(str(file.path))}: nothing can be predicted"
+    measured = _measured(file, wanted.cards)
+    if measured and len(wanted.cards) == 1:
+        return f"{place}: {measured}; name others with --gpu"
     if reasons:
         return f"{place}: {printable('; '.join(reasons), 600)}"
     if wanted.batch is not None:

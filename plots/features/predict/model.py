@@ -145,9 +145,9 @@ class Stack:
         """Seconds of each that are launches at their floors, arithmetic, and memory traffic: a line
         each."""
         least, works = self._least(parameters), self._works(parameters)
-        launches = ((self._count - works) * least).sum(axis=1)
+        at_floor = ((self._count - works) * least).sum(axis=1)
         arithmetic = (works * self.arithmetic(parameters)).sum(axis=1)
-        return np.array([launches, arithmetic, (works * self.traffic(parameters)).sum(axis=1)]).T
+        return np.array([at_floor, arithmetic, (works * self.traffic(parameters)).sum(axis=1)]).T
 
     def log_seconds(self, parameters: np.ndarray) -> np.ndarray:
         """The logarithm of the seconds of each."""

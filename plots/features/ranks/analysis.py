@@ -192,8 +192,8 @@ def ranks_sentence(comparison: Comparison) -> str:
     """The answer in a sentence."""
     claim = faster(comparison.crossover, printable(comparison.networks, _NAME))
     at = [f"at batch {printable(comparison.batch, _NAME)}"] if comparison.batch else []
-    precisions = unlike(comparison.cpu.axes, comparison.common)
-    at += [printable(axis.change(value), _NAME) for axis, value in precisions]
+    not_plain = unlike(comparison.cpu.axes, comparison.common)
+    at += [printable(axis.change(value), _NAME) for axis, value in not_plain]
     return sentence(f"{' '.join(at)}, {claim}" if at else claim)
 
 

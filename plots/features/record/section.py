@@ -97,7 +97,7 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
     machine, software, cpu = file.machine, file.software, file.machine.cpu
     libraries = ", ".join(f"{name} {version}" for name, version in software.libraries.items())
     commit = software.commit or "unknown"
-    named = {
+    facts_by_name = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
         f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
@@ -114,7 +114,7 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
         "Date": file.date.isoformat(),
         "File": file.path.name,
     }
-    return tuple((name, fact) for name, fact in named.items() if fact)
+    return tuple((name, fact) for name, fact in facts_by_name.items() if fact)
 
 
 def _meters(energy: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from plots.core.command import (
     add_output,
     add_paths,
     add_sort,
-    asked_and_said,
+    asked_with_sentences,
     complain,
     newest,
     quantity_of,
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
-        files, notes = asked_and_said(files, options)
+        files, notes = asked_with_sentences(files, options)
         quantity = quantity_of(files, options)
         try:
             baseline = named(files, options.baseline) if options.baseline else None

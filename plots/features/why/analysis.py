@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from plots import units
 from plots.core.crossover import Comparison, Crossover, find_crossover, intervals_overlap
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import SCALES, Curve
@@ -23,7 +24,6 @@ from plots.file.axes import BUILT_IN, Axis, Items
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File, Row
-from plots.units import significant
 
 # What the counters seconds_* of a row are called, in the order of a step.
 PARTS: dict[str, str] = {
@@ -187,7 +187,7 @@ class Counterfactual:
             if old == new:
                 return f"the answer stays the same: {new}"
             return f"the answer is \u201c{new}\u201d instead of \u201c{old}\u201d"
-        old, new = significant(before.size), significant(after.size)
+        old, new = units.size(before.size), units.size(after.size)
         measure = self.pair.measure
         prefix, suffix = ("", " parameters") if measure == "parameters" else (f"{measure} ", "")
         if old == new:
