@@ -161,7 +161,7 @@ def hidden_by(at: At, mask: Any) -> np.ndarray:
 
 
 def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:
-    """Scores with a causal mask. `hidden`: which scores are -inf."""
+    """Scores with a causal mask, or as they are where it hides none. `hidden`: which are -inf."""
     scores = _scores(at, operand)
     time = scores.query.places.shape[-2]
     later = np.triu(np.ones((time, time), dtype=bool), 1)

@@ -89,7 +89,8 @@ class Builder:
         return value
 
     def once(self, at: Place, kind: str, value: Value, name: str, **settings: Any) -> Value:
-        """A layer of a plain value, without parameters, that all who need it share."""
+        """A layer without parameters that all who need it share, of what the layer of `value` gives
+        however it is seen."""
         key = (value.layer, kind, repr(settings))
         if key not in self._made_once:
             self._made_once[key] = self.layer(at, kind, [value.plain], name=name, **settings)

@@ -371,6 +371,7 @@ class Graph:
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
             if not first.is_whole:
                 raise call.refused(f"it changes a part of what {first.layer} gives in place")
+            result = attention.as_layers(call, result)
             # Whatever saw the old numbers sees the new ones.
             for other, value in self._values.items():
                 if isinstance(value, Value) and value.layer == first.layer:

@@ -55,7 +55,7 @@ def add(call: Call, partial: Any, added: np.ndarray) -> Any:
     if isinstance(partial, root_mean_square.Partial):
         return root_mean_square.after(call, partial, "add", float(added))
     if isinstance(partial, Gelu):
-        if partial.is_shifted or added != 1:
+        if partial.is_shifted or added.size != 1 or added != 1:
             raise call.refused("it is known of GELU alone, x * (1 + erf(x / sqrt(2))) * 0.5")
         return replace(partial, is_shifted=True)
     if isinstance(partial, attention.Scaled):

@@ -197,6 +197,17 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         *(masked, QKV | {"mask": LOWER}, WORDS),
         "embedding linear slice slice matmul softmax slice matmul linear",
     ),
+    "mask of a low number": (
+        lambda m, x: masked(m, x, -1e9),
+        *(QKV | {"mask": LOWER}, WORDS),
+        "embedding linear slice slice matmul softmax slice matmul linear",
+    ),
+    "encoder with a mask that hides nothing": (
+        lambda m, x: masked(m, x, torch.finfo(torch.float32).min),
+        *(QKV | {"mask": torch.ones(16, 16)}, WORDS),
+        "embedding linear slice slice matmul softmax slice matmul linear",
+    ),
+    "in place": (lambda m, x: m.fc(x).mul_(2), ROWS, ROW, "linear affine"),
     "mask that is added": (
         *(added, QKV | {"mask": FROM_LATER}, WORDS),
         "embedding linear slice slice matmul softmax slice matmul linear",
@@ -398,8 +409,8 @@ def by_chance(m, x):
             *(Input((4,)), "no gradients go through it"),
         ),
         (
-            lambda m, x: masked(m, x, -1e9),
-            *(QKV | {"mask": LOWER}, WORDS, "only a mask of -inf is known"),
+            lambda m, x: masked(m, x, -1.0),
+            *(QKV | {"mask": LOWER}, WORDS, "only a mask of -inf, or of -10000 and less, is known"),
         ),
         (
             lambda m, x: m.table(x).mean(1),
