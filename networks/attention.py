@@ -23,6 +23,7 @@ OF_SCORES = (
     *("add", "sub", "rsub", "matmul", "bmm", "baddbmm", "einsum", "mul", "div"),
     *("masked_fill", "softmax"),
 )
+_HIDDEN = -1e4  # what softmax makes 0 of, beside scores of any other size
 
 
 class At(Place, Protocol):
@@ -149,15 +150,33 @@ def _by_constants(at: At, operand: Any, scale: np.ndarray, shift: np.ndarray) ->
     return given
 
 
-def hidden_by(at: At, mask: Any) -> np.ndarray:
-    """Which scores a mask hides: it is added (0 or -inf), or says which scores are left."""
+def constant(at: At, mask: Any) -> np.ndarray:
     if not hasattr(mask, "numpy"):
         raise at.refused("its mask is calculated, not constant")
-    numbers = mask.numpy()
-    hidden = ~numbers if numbers.dtype == bool else np.isneginf(numbers)
-    if numbers.dtype != bool and numbers[~hidden].any():
-        raise at.refused("a mask is 0 or -inf")
+    numbers: np.ndarray = mask.numpy()
+    return numbers
+
+
+def hidden_by(at: At, mask: Any) -> np.ndarray:
+    """Which scores a mask hides: it is added, or says which scores are left."""
+    numbers = constant(at, mask)
+    return ~numbers if numbers.dtype == bool else hidden_by_sum(at, numbers)
+
+
+def hidden_by_sum(at: At, added: np.ndarray) -> np.ndarray:
+    """Which scores a mask hides that is added to them."""
+    hidden = added <= _HIDDEN
+    if added[~hidden].any():
+        raise at.refused(f"a mask is 0, or -inf, or {_HIDDEN:g} and less")
     return hidden
+
+
+def filled(at: At, operand: Any, hidden: np.ndarray, fill: Any) -> Scores:
+    """Scores with a causal mask, which puts `fill` in the place of those that are `hidden`."""
+    scores = masked(at, operand, hidden)
+    if hidden.any() and not np.all(np.asarray(fill) <= _HIDDEN):
+        raise at.refused(f"only a mask of -inf, or of {_HIDDEN:g} and less, is known")
+    return scores
 
 
 def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:

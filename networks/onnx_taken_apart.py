@@ -60,10 +60,7 @@ def add(call: Call, partial: Any, added: np.ndarray) -> Any:
         return replace(partial, is_shifted=True)
     if isinstance(partial, attention.Scaled):
         return attention.affine(call, partial, 1.0, exact(added))
-    hidden = np.isneginf(added) | (added <= np.finfo(np.float32).min)
-    if added[~hidden].any():
-        raise call.refused("a mask is 0 or -inf")
-    return attention.masked(call, partial, hidden)
+    return attention.masked(call, partial, attention.hidden_by_sum(call, added))
 
 
 def exact(factor: Any) -> Any:
@@ -73,13 +70,11 @@ def exact(factor: Any) -> Any:
 
 
 def _where(call: Call) -> Any:
-    """Scores with a mask of -inf."""
+    """Scores with a mask."""
     condition, (_, chosen, other) = call.weight(0), call.inputs
     hides = isinstance(chosen, np.ndarray)
     scores, fill = (other, chosen) if hides else (chosen, call.weight(2))
-    if not np.isneginf(fill).all():
-        raise call.refused("only a mask of -inf is known")
-    return attention.masked(call, scores, condition if hides else ~condition)
+    return attention.filled(call, scores, condition if hides else ~condition, fill)
 
 
 def _attention(call: Call) -> Value:

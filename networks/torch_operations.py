@@ -18,8 +18,6 @@ from networks.windows import Padded, both, global_max, padded, pair
 if TYPE_CHECKING:
     from networks.from_torch import Call
 
-_HIDDEN = -1e4  # what softmax makes 0 of, beside scores of any other size
-
 
 def is_read_as_it_is(operand: Any, operation: str) -> bool:
     """Whether the operation reads the operand before it becomes layers."""
@@ -358,15 +356,8 @@ def _log_softmax(call: Call) -> Value:
 
 
 def _masked(call: Call) -> Any:
-    """Of scores: -inf, or a number so low that softmax makes 0 of it, such as -1e9."""
-    mask = call["mask"]
-    if not hasattr(mask, "numpy"):
-        raise call.refused("its mask is calculated, not constant")
-    hidden = mask.numpy()
-    scores = attention.masked(call, call["self"], hidden)
-    if hidden.any() and call["value"] > _HIDDEN:
-        raise call.refused(f"only a mask of -inf, or of {_HIDDEN:g} and less, is known")
-    return scores
+    hidden = attention.constant(call, call["mask"])
+    return attention.filled(call, call["self"], hidden, call["value"])
 
 
 def _embedding(call: Call) -> Any:

@@ -208,6 +208,10 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         "embedding linear slice slice matmul softmax slice matmul linear",
     ),
     "in place": (lambda m, x: m.fc(x).mul_(2), ROWS, ROW, "linear affine"),
+    "mask of low numbers that is added": (
+        *(added, QKV | {"mask": torch.full((8, 8), -1e9).triu(1)}, WORDS),
+        "embedding linear slice slice matmul softmax slice matmul linear",
+    ),
     "mask that is added": (
         *(added, QKV | {"mask": FROM_LATER}, WORDS),
         "embedding linear slice slice matmul softmax slice matmul linear",
