@@ -241,6 +241,7 @@ def test_an_exit_code_and_a_fatal_signal_of_bench_are_handed_back():
 WAITING_BENCH = """\
 import os, signal, time
 def end(signum, frame):
+    signal.signal(signum, signal.SIG_IGN)  # it may come from the terminal and from ./run
     os.write(1, b"kept\\n")
     os._exit(128 + signum)
 signal.signal(signal.SIGINT, end)
@@ -270,6 +271,19 @@ def test_a_signal_lets_bench_keep_its_rows(signum, tmp_path):
     out, err = process.communicate(timeout=600)
     assert (out, err) == ("kept\n", "")
     assert process.returncode == (-signum if signum == signal.SIGKILL else 128 + signum)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_bench_is_started_reaches_it(signum, monkeypatch):
+    start = subprocess.Popen
+
+    def start_slowly(*arguments, **options):
+        process = start(*arguments, **options)
+        os.kill(os.getpid(), signum)  # bench runs, and measure() does not know it yet
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_slowly)
+    assert run.measure(["sleep", "3600"]) == 128 + signum
 
 
 # --- what works on a GPU, before its first run

@@ -247,12 +247,16 @@ def measure(command: list[str]) -> int:
     """Run bench to its end, whatever signals come, and return its exit code as a shell would.
 
     Ctrl-C goes to everything on the terminal, so bench has it too, keeps its finished rows and
-    ends; we wait for that. Other signals may come to us alone and are handed on.
+    ends; we wait for that. Other signals may come to us alone and are handed on. While bench is
+    being started, a signal may miss it, Ctrl-C too: it is handed on as soon as bench runs.
     """
     process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def hand_on(signum: int, _frame: FrameType | None) -> None:
-        if process is not None and signum != signal.SIGINT:
+        if process is None:
+            early.append(signum)
+        elif signum != signal.SIGINT:
             process.send_signal(signum)
 
     before = {}
@@ -261,6 +265,8 @@ def measure(command: list[str]) -> int:
             before[signum] = signal.signal(signum, hand_on)
     try:
         process = subprocess.Popen(command, preexec_fn=_end_with_parent)  # noqa: PLW1509 - one thread
+        for signum in early:
+            process.send_signal(signum)
         returncode = process.wait()
     finally:
         for signum, handler in before.items():
