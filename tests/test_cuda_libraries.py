@@ -6,9 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
-from scripts import ran
+from scripts import ROOT, ran
 
-SCRIPT = Path(__file__).with_name("fixtures") / "find_cuda_library.cmake"
+SCRIPT = f"""\
+cmake_minimum_required(VERSION 3.25)
+set(CMAKE_FIND_LIBRARY_PREFIXES lib)
+set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
+include("{ROOT}/cmake/cublaslt.cmake")
+include("{ROOT}/cmake/cuda_libraries.cmake")
+crossover_find_cuda_library(${{LIBRARY}} /nowhere 13 file headers reason)
+message(NOTICE "${{file}}|${{headers}}|${{reason}}")
+"""
 HEADERS = {  # the first with the version
     "cudnn": {
         "cudnn_version.h": "#define CUDNN_MAJOR {}\n#define CUDNN_MINOR 1\n",
@@ -31,7 +39,9 @@ def find(tmp_path: Path, name: str, version: int) -> tuple[Path, list[str]]:
         (root / "include" / header).write_text(text.format(version), encoding="utf-8")
     (root / "lib" / name).touch()
     variables = {**os.environ, f"{library.upper()}_ROOT": str(root)}
-    done = ran("cmake", f"-DLIBRARY={library}", "-P", SCRIPT, env=variables)
+    script = tmp_path / "find.cmake"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = ran("cmake", f"-DLIBRARY={library}", "-P", script, env=variables)
     return root, done.stderr.strip().splitlines()[-1].split("|")
 
 

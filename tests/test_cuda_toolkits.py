@@ -11,8 +11,25 @@ from scripts import ROOT, ran, script
 
 TOOLKIT = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda").resolve()
 LIBRARY = next(TOOLKIT.glob("lib64/libcublasLt.so.*"), Path())
-PROJECT = ROOT / "tests" / "fixtures" / "made_up_cuda"
 MAJOR = LIBRARY.suffix.removeprefix(".")
+PROJECT = {
+    "CMakeLists.txt": f"""\
+cmake_minimum_required(VERSION 3.25)
+project(made_up LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+include("{ROOT}/cmake/cuda.cmake")
+if(CROSSOVER_HAS_CUDA)
+  add_executable(program program.cpp kernel.cu)
+  target_link_libraries(program PRIVATE CUDA::cudart_static CUDA::cublasLt)
+endif()
+""",
+    "kernel.cu": "__global__ void kernel() {}\n",
+    "program.cpp": """\
+#include <cublasLt.h>
+#include <cstdio>
+int main() { std::printf("%zu\\n", cublasLtGetVersion()); }
+""",
+}
 
 pytestmark = [
     pytest.mark.skipif(
@@ -77,7 +94,11 @@ class Installation:
             # By these a compiler may find the real ones.
             **dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
         }
-        command = ["cmake", "-S", PROJECT, "-B", self.folder / "build", *flags]
+        project = self.folder / "project"
+        project.mkdir(exist_ok=True)
+        for name, text in PROJECT.items():
+            (project / name).write_text(text, encoding="utf-8")
+        command = ["cmake", "-S", project, "-B", self.folder / "build", *flags]
         done = ran(*command, code=code, env=os.environ | variables, timeout=600)
         return done.stdout + done.stderr
 

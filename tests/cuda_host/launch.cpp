@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "apart.h"
-#include "async_copies.h"
 #include "block.h"
 #include "fences.h"
 #include "memory.h"

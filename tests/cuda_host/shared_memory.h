@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variables that kernels declare __shared__, and the dynamic shared memory of a launch.
+// The variables that kernels declare __shared__, the dynamic shared memory of a launch, and
+// asynchronous copies of a block's threads into them.
 #pragma once
+
+#include <string>
 
 namespace cuda_host {
 
@@ -17,5 +20,10 @@ void* dynamic_shared_of(void* of, unsigned block, unsigned other);
 
 /// Whether it is in the dynamic shared memory of a block that is not the one that runs.
 bool is_shared_of_another(const void* address);
+
+/// Before a block's threads run.
+void forget_async_copies();
+/// After they have: the empty string, or that a copy was never waited for.
+std::string check_async_copies();
 
 }  // namespace cuda_host
