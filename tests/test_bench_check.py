@@ -107,7 +107,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
         until(lambda: verdicts(strict(path))["ok"] > known, process)
         os.kill(until(lambda: children_of(process.pid), process)[0], signum)
 
-    with running(path, *ON_CPU, "--budget=24s", part="checks") as process:
+    with running(path, *ON_CPU, "--budget=48s", part="checks") as process:
         hurt(signal.SIGSTOP, "refused")
         hurt(signal.SIGABRT, "hung")
         assert process.wait(LIMIT_SECONDS) == 0
@@ -116,7 +116,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
     assert verdicts(document)["crashed"] == 1
     for check in document["checks"]:
         if check["verdict"] == "hung":
-            assert "did not answer within 2 s" in check["reason"]
+            assert "did not answer within 4 s" in check["reason"]
         elif check["verdict"] == "crashed":
             assert "was ended by a signal (Aborted)" in check["reason"]
         else:
@@ -161,7 +161,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     signals = "exitcode=99:handle_segv=0:handle_abort=0"
     variables = {"EMULATED_FAULTS": str(faults), "ASAN_OPTIONS": signals}
     few = "--benchmark_filter=^(cuda ((launch|fma|triad|graph) probe|A.* f32 eager)|cpu copy)"
-    document, printed = checked(tmp_path, "--budget=48s", few, program=EMULATED, **variables)
+    document, printed = checked(tmp_path, "--budget=120s", few, program=EMULATED, **variables)
     checks = {check["name"]: check for check in document["checks"]}
     for name, (_, verdict, reason) in FAULTS.items():
         assert checks[name]["verdict"] == verdict
@@ -175,7 +175,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
 def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')
-    few = ("--budget=30s", "--benchmark_filter=^(cuda|cpu copy)")
+    few = ("--budget=120s", "--benchmark_filter=^(cuda|cpu copy)")
     document, _ = checked(tmp_path, *few, program=EMULATED, EMULATED_FAULTS=str(faults))
     assert verdicts(document, "cuda")["crashed"] == 1
     assert verdicts(document, "cuda")["not reached"] > 100
