@@ -58,7 +58,7 @@ def test_text_is_aligned():
     assert lines == [
         "Times on a machine",
         "",
-        "         --------CPU---------  -GPU--",
+        "         --------CPU---------     GPU",
         "network      time     threads    time",
         "disc-2   *65.1 µs       1 [1]  600 µs",
         "disc-12    1.20 s  16 [1] [2]       –",

@@ -258,6 +258,17 @@ def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
     assert re.fullmatch(r"\(0\.8[0-9]+\)", other.text) and other.faint
 
 
+def test_machines_without_a_network_in_common_have_no_word_of_ratios(read):
+    base = cpu_alone({"disc-3": 1e-3}, machine="a")
+    other = cpu_alone({"disc-10": 1e-3}, machine="b")
+    other["context"]["crossover"]["software"]["commit"] = "1" * 40
+    side = side_by_side([read(base, "a"), read(other, "b")])
+    table = machines_table(side)
+    assert verdicts(side) == []
+    assert "ratio" not in " ".join([table.title, *table.notes]).lower()
+    assert not [column.key for column in table.shown().columns if "ratio" in column.key]
+
+
 @pytest.mark.slow
 def test_of_many_machines_few_are_coloured(tmp_path):
     synthetic_machines.write_all(tmp_path, 12)

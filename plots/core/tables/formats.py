@@ -144,11 +144,15 @@ def _text_part(
 ) -> list[str]:
     text = []
     if any(name for name, _ in runs):
-        headings = (
-            printable(name, LONGEST).center(_width(widths, places), "-" if name else " ")
-            for name, places in runs
-        )
-        text.append(_GAP.join(headings).rstrip())
+
+        def heading(name: str, places: Sequence[int]) -> str:
+            """Over several columns a line shows how far it reaches."""
+            across = ">" if table.columns[places[0]].numeric else "<"
+            if name and len(places) > 1:
+                across = "-^"
+            return f"{printable(name, LONGEST):{across}{_width(widths, places)}}"
+
+        text.append(_GAP.join(heading(*run) for run in runs).rstrip())
     titles = [printable(column.title, LONGEST) for column in table.columns]
     places = [place for _, run in runs for place in run]
     last = places[-1]

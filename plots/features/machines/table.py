@@ -131,11 +131,18 @@ def machines_table(side: SideBySide) -> Table:
         text_field("commit", "commit", lambda each: each.file.software.commit[:7] or None),
         _FILE,
     )
-    title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
+    title = "Crossover and times of two networks"
+    if _has_ratios(side):
+        title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
     table = table_of(title, side.standings, fields, notes)
+
+    def tells(place: int, column: Column) -> bool:
+        is_ratio = column.key.endswith("_ratio")  # the baseline's own is 1
+        return sum(line[place].value is not None for line in table.lines) > is_ratio
+
     # What no machine has is for programs alone.
     columns = tuple(
-        replace(column, for_programs=all(line[place].value is None for line in table.lines))
+        replace(column, for_programs=not tells(place, column))
         for place, column in enumerate(table.columns)
     )
     return replace(table, columns=columns)
@@ -200,24 +207,33 @@ def _about(side: SideBySide) -> list[str]:
     """What the columns mean, and what is true of all lines."""
     baseline = side.baseline.machine.id
     networks = " and ".join(f"{model} (batch {batch})" for model, batch in SHOWN.items())
-    texts = [
-        f"Size: parameters of the {networks_of(side.standings)} from which the GPU wins against "
-        "the best thread count of the CPU; ≤: at every size measured. Low, high: its 95 % "
-        "interval.",
-        f"Times: one epoch of {networks} in f32, the fastest way on each device.",
-        f"Ratio: geometric mean of the time over that on {baseline}, over all that both measured, "
-        "each at the fastest way on its device; below 1 is faster.",
-    ]
+    texts = [f"Times: one epoch of {networks} in f32, the fastest way on each device."]
+    if any(standing.answer for standing in side.standings):
+        texts.insert(
+            0,
+            f"Size: parameters of the {networks_of(side.standings)} from which the GPU wins "
+            "against the best thread count of the CPU; ≤: at every size measured. Low, high: its "
+            "95 % interval.",
+        )
+    if _has_ratios(side):
+        texts.append(
+            f"Ratio: geometric mean of the time over that on {baseline}, over all that both "
+            "measured, each at the fastest way on its device; below 1 is faster."
+        )
     texts += (passed.sentence for passed in side.passed_over)
     newer = sum(len(passed.files) for passed in side.passed_over)
     if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
     others = [standing for standing in side.standings if standing.file is not side.baseline]
-    if len(others) == 1:
+    if len(others) == 1 and _has_ratios(side):
         phrases = remarks(side.baseline, others[0].file)
         texts += (sentence(phrase) for phrase in phrases if phrase not in others[0].obstacle)
     return texts
+
+
+def _has_ratios(side: SideBySide) -> bool:
+    return any(each.ratios for each in side.standings if each.file is not side.baseline)
 
 
 def _other_work(row: Row, other: Row) -> list[str]:
@@ -254,7 +270,7 @@ def verdicts(side: SideBySide) -> list[str]:
     and where no ratio is of the machines alone, why."""
     others = [standing for standing in side.standings if standing.file is not side.baseline]
     sentences = [words for standing in others if (words := _sentence(standing, side))][:MOST]
-    apart = [standing for standing in others if side.is_of_two_programs(standing)]
+    apart = [each for each in others if each.ratios and side.is_of_two_programs(each)]
     return [*sentences, *([_apart(apart, side)] if apart else [])]
 
 
