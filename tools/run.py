@@ -265,8 +265,8 @@ def measure(command: list[str]) -> int:
             before[signum] = signal.signal(signum, hand_on)
     try:
         process = subprocess.Popen(command, preexec_fn=_end_with_parent)  # noqa: PLW1509 - one thread
-        for signum in early:
-            process.send_signal(signum)
+        for missed in early:
+            process.send_signal(missed)
         returncode = process.wait()
     finally:
         for signum, handler in before.items():
