@@ -49,6 +49,9 @@ class Installation:
         self.toolkit = folder / "toolkit"
         self.site = folder / "environment" / "lib" / "python3.12" / "site-packages"
         self.site.mkdir(parents=True)
+        (folder / "project").mkdir()
+        for file, text in PROJECT.items():
+            (folder / "project" / file).write_text(text, encoding="utf-8")
         shutil.copytree(TOOLKIT / "bin", self.toolkit / "bin", symlinks=True)  # nvcc looks around
         (self.toolkit / "nvvm").symlink_to(TOOLKIT / "nvvm")
         (self.toolkit / "targets" / "x86_64-linux").mkdir(parents=True)
@@ -94,11 +97,7 @@ class Installation:
             # By these a compiler may find the real ones.
             **dict.fromkeys(("LIBRARY_PATH", "CPATH", "CPLUS_INCLUDE_PATH"), ""),
         }
-        project = self.folder / "project"
-        project.mkdir(exist_ok=True)
-        for name, text in PROJECT.items():
-            (project / name).write_text(text, encoding="utf-8")
-        command = ["cmake", "-S", project, "-B", self.folder / "build", *flags]
+        command = ["cmake", "-S", self.folder / "project", "-B", self.folder / "build", *flags]
         done = ran(*command, code=code, env=os.environ | variables, timeout=600)
         return done.stdout + done.stderr
 

@@ -81,6 +81,16 @@ class SideBySide:
     baseline: File
     passed_over: tuple[PassedOver, ...] = ()
 
+    @property
+    def others(self) -> list[Standing]:
+        """All but the baseline."""
+        return [standing for standing in self.standings if standing.file is not self.baseline]
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether one of them has work in common with the baseline, whose own ratios are 1."""
+        return any(standing.ratios for standing in self.others)
+
     def is_of_two_programs(self, standing: Standing) -> bool:
         """Whether the ratios of `standing` are of two commits, and so of machine and program."""
         return standing.file.software.commit != self.baseline.software.commit

@@ -132,7 +132,7 @@ def machines_table(side: SideBySide) -> Table:
         _FILE,
     )
     title = "Crossover and times of two networks"
-    if _has_ratios(side):
+    if side.has_ratios:
         title = f"Crossover, times of two networks, and ratios to {side.baseline.machine.id}"
     table = table_of(title, side.standings, fields, notes)
 
@@ -207,15 +207,15 @@ def _about(side: SideBySide) -> list[str]:
     """What the columns mean, and what is true of all lines."""
     baseline = side.baseline.machine.id
     networks = " and ".join(f"{model} (batch {batch})" for model, batch in SHOWN.items())
-    texts = [f"Times: one epoch of {networks} in f32, the fastest way on each device."]
+    texts = []
     if any(standing.answer for standing in side.standings):
-        texts.insert(
-            0,
+        texts.append(
             f"Size: parameters of the {networks_of(side.standings)} from which the GPU wins "
             "against the best thread count of the CPU; ≤: at every size measured. Low, high: its "
-            "95 % interval.",
+            "95 % interval."
         )
-    if _has_ratios(side):
+    texts.append(f"Times: one epoch of {networks} in f32, the fastest way on each device.")
+    if side.has_ratios:
         texts.append(
             f"Ratio: geometric mean of the time over that on {baseline}, over all that both "
             "measured, each at the fastest way on its device; below 1 is faster."
@@ -225,15 +225,11 @@ def _about(side: SideBySide) -> list[str]:
     if older := sum(standing.older for standing in side.standings) - newer:
         files = counted(older, "older file")
         texts.append(f"Of each machine the newest file; {files} left out (--all shows each file).")
-    others = [standing for standing in side.standings if standing.file is not side.baseline]
-    if len(others) == 1 and _has_ratios(side):
-        phrases = remarks(side.baseline, others[0].file)
-        texts += (sentence(phrase) for phrase in phrases if phrase not in others[0].obstacle)
+    if len(side.others) == 1 and side.has_ratios:
+        (other,) = side.others
+        phrases = remarks(side.baseline, other.file)
+        texts += (sentence(phrase) for phrase in phrases if phrase not in other.obstacle)
     return texts
-
-
-def _has_ratios(side: SideBySide) -> bool:
-    return any(each.ratios for each in side.standings if each.file is not side.baseline)
 
 
 def _other_work(row: Row, other: Row) -> list[str]:
@@ -268,9 +264,8 @@ def _log_medians(row: Row, stream: int) -> np.ndarray:
 def verdicts(side: SideBySide) -> list[str]:
     """How fast each machine trains beside the baseline, in a sentence; of the first MOST of them,
     and where no ratio is of the machines alone, why."""
-    others = [standing for standing in side.standings if standing.file is not side.baseline]
-    sentences = [words for standing in others if (words := _sentence(standing, side))][:MOST]
-    apart = [each for each in others if each.ratios and side.is_of_two_programs(each)]
+    sentences = [words for standing in side.others if (words := _sentence(standing, side))][:MOST]
+    apart = [each for each in side.others if each.ratios and side.is_of_two_programs(each)]
     return [*sentences, *([_apart(apart, side)] if apart else [])]
 
 
