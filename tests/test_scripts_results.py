@@ -4,6 +4,7 @@
 import datetime
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from scripts import ROOT, refused, script
+from bench_runs import BENCH
+from scripts import ROOT, ran, refused, script
 
-from tools import build, results, run
+from tools import build, own_network, peers, results, resume, run
 
 TODAY = datetime.date(2025, 3, 9)
 
@@ -61,18 +63,19 @@ def tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_unfinished_runs_are_those_of_this_machine_and_commit(tries):
-    answers = results.RESULTS / "m"
-    older = run_file(answers / "a.json", 1000)
+    older = run_file(tries / "a.json", 1000)
     newer = run_file(tries / "b.json.partial", 2000)
-    run_file(answers / "b.json", 3000, complete=True)
-    run_file(answers / "c.json", 4000, software={"commit": "abc1234", "dirty": True})
-    run_file(results.RESULTS / "other" / "e.json", 6000)
+    run_file(tries / "b.json", 3000, complete=True)
+    run_file(tries / "c.json", 4000, software={"commit": "abc1234", "dirty": True})
+    run_file(tries.with_name("other") / "e.json", 6000)
+    for name in ("f.json", "f.json.partial"):  # where everybody's results are
+        run_file(results.RESULTS / "m" / name, 6000)
     for text in ("", "{", "[]", '{"context": 1}'):
-        (answers / f"{len(text)}.json").write_text(text, encoding="utf-8")
-    first, second = results.earlier_runs("m", "abc1234", complete=False)
+        (tries / f"{len(text)}.json").write_text(text, encoding="utf-8")
+    first, second = resume.earlier_runs("m", "abc1234", complete=False)
     assert (first.out, second.out) == (newer.with_name("b.json"), older)
     assert (first.rows, first.flags) == (3, ("--sweep=quick", "--model=disc-2"))
-    (dirty,) = results.earlier_runs("m", "abc1234-dirty", complete=False)
+    (dirty,) = resume.earlier_runs("m", "abc1234-dirty", complete=False)
     assert dirty.out.name == "c.json"
 
 
@@ -125,6 +128,59 @@ def test_resume_asks_where_the_data_is(tries, tmp_path, monkeypatch):
     assert destination("--resume")[1] == ["--resume", "--data=rows.csv"]
 
 
+STARTS = "--meter=touch pwned; echo 1"
+MODULE = "net-1.module.json"  # it names a file of Python, which is run
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "--peer=touch pwned",
+            STARTS,
+            "--out",
+            "touch pwned",
+            "--unknown=1",
+            "--with-peers=/x/py",
+        ),
+        *(
+            "--data=/x/rows.csv",
+            "--data=../rows.csv",
+            "--data=",
+            "--network=",
+            "--network=net.py:f",
+        ),
+        *("--network=../net.json", "--network=net.json,/x/net.json", "--network=" + MODULE),
+    ],
+)
+def test_a_file_brings_neither_a_command_nor_a_path(word, tries, tmp_path, monkeypatch):
+    """Be it anybody's; what is there under such a name is not asked."""
+    monkeypatch.setattr(own_network, "FOLDER", tmp_path / "made")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for path in (folder / "net.json", folder / MODULE, tmp_path / "rows.csv"):
+        path.touch()
+    monkeypatch.chdir(folder)
+    latest = run_file(tries / "a.json", 1000, "--threads=1", word)
+    with refused(r"./run --resume|--resume --(network|data)="):
+        destination("--resume")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / MODULE).touch()
+    of_run = ["--network=net.json," + MODULE, STARTS]
+    run_file(latest, 1000, *of_run)
+    made = f"--network={folder}/net.json,{tmp_path}/made/{MODULE}"
+    assert destination("--resume", "--meter=mine")[1] == ["--resume", "--meter=mine", made]
+
+
+def test_each_flag_is_known_to_be_harmless_or_not():
+    told = re.findall(r"^  (--[a-z_-]+)", ran(BENCH, "--help").stdout, re.MULTILINE)
+    unsafe = {"--peer", "--meter", "--out", "--budget", "--resume", "--network", "--data"}
+    of_others = {flag for flags in peers.FLAGS.values() for flag in flags} | {"--torch-device"}
+    tells = run.TELLING | {"--network-schema", "--worker", "--version", "--help"}
+    known = resume.HARMLESS - of_others - {"--v"}
+    assert known | unsafe | tells == {*told} and not known & (unsafe | tells)
+
+
 def test_resume_builds_for_what_the_run_was_built_for(tries, tmp_path, monkeypatch):
     run_file(tries / "a.json", 1000, "--sweep=quick", "--cuda=off")
     monkeypatch.setattr(build, "BENCH", tmp_path / "bench")
@@ -170,7 +226,7 @@ def test_a_whole_sweep_leaves_the_tries_and_has_the_page(tries, changes, why, dr
     crossover = {"complete": True, "configuration": WHOLE, **changes}
     begun = run_file(tries / "a.json", time.time(), **crossover)
     begun.with_suffix(".check").touch()
-    assert run.conclude(begun, 0, 0.0, run.Arguments()) == 0
+    assert run.conclude(begun, 0, run.Arguments()) == 0
     path = begun if why else results.RESULTS / "m" / "a.json"
     page = run.REPORT / "try" if why else run.REPORT
     assert drawn == [("report", path, "-o", page, "--summary")]
@@ -195,31 +251,50 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_finished_rows_are_drawn_but_not_after_a_signal(path, drawn, capsys):
-    parsed, absent = run.Arguments(), path.with_name("absent.json")
-    for asked, code, started, is_drawn in (
-        (path, 0, 0.0, True),
-        (path, 1, 0.0, True),  # another row failed
-        (path, 130, 0.0, False),
-        (path, 1, time.time() + 60, False),  # an older file
-        (absent, 1, 0.0, False),
+    parsed = run.Arguments()
+    for wrote, code, is_drawn in (
+        (path, 0, True),
+        (path, 1, True),  # another row failed
+        (path, 130, False),
+        (None, 1, False),
     ):
-        assert run.conclude(asked, code, started, parsed) == code
+        assert run.conclude(wrote, code, parsed) == code
         assert [words[1] for words in drawn] == ([path] if is_drawn else [])
         assert (f"1 finished row kept in {path}" in capsys.readouterr().err) == (code == 130)
         drawn.clear()
-    partial = path.rename(f"{path}.partial")
-    assert results.written_since(path, time.time()) == partial, "beside an older file"
+
+
+@pytest.mark.parametrize("seconds", [0, 2**31, None])
+def test_what_bench_wrote_is_known_whatever_the_clock_says(path, seconds):
+    """Also where it was set back or ahead meanwhile."""
+
+    def write(to: Path) -> None:
+        new = to.with_suffix(".new")
+        new.write_bytes(path.read_bytes())
+        if seconds is not None:
+            os.utime(new, (seconds, seconds))
+        new.rename(to)
+
+    before = results.states(path)
+    assert results.written(path, before) is None, "an older file"
+    write(path)
+    assert results.written(path, before) == path
+    before = results.states(path)
+    write(partial := path.with_name("x.json.partial"))
+    assert results.written(path, before) == partial, "beside an older file"
+    absent = path.with_name("absent.json")
+    assert results.written(absent, results.states(absent)) is None
 
 
 def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
     parsed = run.Arguments(report=False, gpu="4090", modules=[path.with_name("net.module.json")])
-    assert run.conclude(path, 0, 0.0, parsed) == 0
+    assert run.conclude(path, 0, parsed) == 0
     assert drawn == [("advise", "--network", parsed.modules[0], "--gpu", "4090", path)]
 
 
 def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
     monkeypatch.setattr(run, "plots", lambda *_: False)
-    assert run.conclude(path, 0, 0.0, run.Arguments()) == 1
+    assert run.conclude(path, 0, run.Arguments()) == 1
 
 
 def test_a_new_file_without_rows_is_removed_and_one_with_rows_is_not(path):

@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from plots.file.shortcomings import shortcomings
 from tools.console import HOME, Failure, friendly, stored
 
 RESULTS = HOME / "results"
-_CLOCK_SECONDS = 2.0
+PARTIAL = ".partial"
 
 
 def _ask(bench: Path, flag: str) -> str:
@@ -93,53 +92,6 @@ def settle(path: Path) -> Path:
     return answers / path.name
 
 
-@dataclass(frozen=True)
-class EarlierRun:
-    """A run that ended, before its last row or with all."""
-
-    out: Path  # the file it is for; its rows may be beside that in a .partial
-    rows: int
-    flags: tuple[str, ...]  # bench's, but for where the rows go and how long it may take
-
-
-_OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
-_PARTIAL = ".partial"
-
-
-def earlier_runs(machine: str, commit: str, complete: bool) -> list[EarlierRun]:
-    """Those of this machine and commit that have all rows (`complete`), or lack some; the latest
-    first."""
-    with suppress(OSError):
-        files = [
-            (path.stat().st_mtime, path)
-            for pattern in ("*.json", f"*.json{_PARTIAL}")
-            for folder in folders_of(machine)
-            for path in folder.glob(pattern)
-        ]
-        runs = (_earlier_run(path, commit, complete) for _, path in sorted(files)[::-1])
-        return list(filter(None, runs))
-    return []
-
-
-def _earlier_run(path: Path, commit: str, complete: bool) -> EarlierRun | None:
-    try:
-        document = stored(path)
-        crossover = document["context"]["crossover"]
-        software = crossover["software"]
-        known, dirty = software["commit"][:7], software["dirty"]
-        of_commit = known + ("-dirty" if dirty else "") if known else "unknown"
-        if crossover["complete"] is not complete or of_commit != commit:
-            return None
-        words = [str(word) for word in crossover["configuration"]["command"][1:]]
-        return EarlierRun(
-            out=path.with_name(path.name.removesuffix(_PARTIAL)),
-            rows=len(document["rows"]),
-            flags=tuple(word for word in words if not word.startswith(_OF_ONE_RUN)),
-        )
-    except (KeyError, TypeError):
-        return None
-
-
 def make_folder(folder: Path) -> None:
     """Make sure that results can be written, before an hour is spent on measuring them."""
     try:
@@ -154,14 +106,31 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-def written_since(asked: Path, started: float) -> Path | None:
-    """Where bench put this run's rows: in the file asked for or, while an older one of that name
-    must not be lost, beside it. None where it wrote nothing."""
-    for path in (asked.with_name(asked.name + ".partial"), asked):
-        with suppress(OSError):
-            # File systems may count time more coarsely than our clock.
-            if path.stat().st_mtime >= started - _CLOCK_SECONDS:
-                return path
+def _places(out: Path) -> tuple[Path, Path]:
+    """Where bench puts rows for the file `out`: while an older one of that name must not be lost,
+    beside it."""
+    return out.with_name(out.name + PARTIAL), out
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """Of a file: what each writing of it changes, whatever a clock says. Empty: there is none."""
+    with suppress(OSError):
+        of_file = path.stat()
+        return of_file.st_ino, of_file.st_size, of_file.st_mtime_ns, of_file.st_ctime_ns
+    return ()
+
+
+def states(out: Path) -> dict[Path, tuple[int, ...]]:
+    """What is there for the file `out` now, for written()."""
+    return {path: _state(path) for path in _places(out)}
+
+
+def written(out: Path, before: dict[Path, tuple[int, ...]]) -> Path | None:
+    """Where bench has put rows for `out` since states() told what was there `before`. None where it
+    wrote nothing."""
+    for path in _places(out):
+        if (now := _state(path)) and now != before.get(path, ()):
+            return path
     return None
 
 

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from plots import __version__
-from tools import build, cuda, environment, own_network, peers, results, setup, two
+from tools import build, cuda, environment, own_network, peers, results, resume, setup, two
 from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, friendly, say
 
 _USAGE = """\
@@ -107,7 +106,6 @@ TELLING = {
     "--benchmark_list_tests",
 }
 OUTPUTS = ("--out=", "--benchmark_out=")
-WITH_PEERS = "--with-peers"
 # Flags that say which rows to measure, in place of a sweep's.
 ROWS = ("--sweep=", "--family=", "--model=", "--mlp=", "--network=", "--benchmark_filter=")
 REPORT = HOME / "report"
@@ -166,7 +164,7 @@ def parse(arguments: list[str]) -> Arguments:
     for flags in (["--setup-only"], ["-h", "--help"], ["--version"], ["--check-statistics"]):
         parser.add_argument(*flags, action="store_true")
     parser.add_argument("--no-report", dest="report", action="store_false")
-    parser.add_argument(WITH_PEERS, dest="with_peers", nargs="?", const="")
+    parser.add_argument(resume.WITH_PEERS, dest="with_peers", nargs="?", const="")
     parser.add_argument("--compare-with", type=peers.commit_named)
     parser.add_argument("--gpu")
     commands = two.asked(arguments[1:]) if arguments[:1] == [two.WORD] else None
@@ -294,31 +292,12 @@ def plots(*words: str | Path) -> bool:
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
-def flags_of(run: results.EarlierRun, parsed: Arguments, given: set[str]) -> list[str]:
-    """Those of a run that goes on, but for the ones that are given; `parsed` gets its peers."""
-    flags = []
-    for word in run.flags:
-        flag, _, value = word.partition("=")
-        if flag == WITH_PEERS:
-            parsed.peers = tuple(dict.fromkeys([*parsed.peers, *peers.named(value)[0]]))
-        elif flag not in given:
-            is_network = word.startswith(own_network.FLAG)
-            flags.append(own_network.located(word, run.out) if is_network else word)
-            if flag == "--data" and not Path(value).exists():
-                raise Failure(
-                    f"the run in {friendly(run.out)} read {value}, and result files name no "
-                    f"folders; say where it is: ./run --resume --data=FOLDER/{value}",
-                    2,
-                )
-    return flags
-
-
 def destination(parsed: Arguments, command: list[str]) -> Path:
     """Where the results of a run go that names no file; `command` gets what follows from it."""
     machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
 
-    def runs(complete: bool) -> list[results.EarlierRun]:
-        of_commit = results.earlier_runs(machine, commit, complete)
+    def runs(complete: bool) -> list[resume.EarlierRun]:
+        of_commit = resume.earlier_runs(machine, commit, complete)
         return [r for r in of_commit if (two.FAMILY in r.flags) == (parsed.commands is not None)]
 
     earlier = runs(complete=False)
@@ -336,7 +315,10 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
                 2,
             )
         path = earlier[0].out
-        command += flags_of(earlier[0], parsed, {word.partition("=")[0] for word in command})
+        given = {word.partition("=")[0] for word in command}
+        flags, names = resume.flags_of(earlier[0], given)
+        command += flags
+        parsed.peers = tuple(dict.fromkeys([*parsed.peers, *names]))
     else:
         path = results.new_file(commit, datetime.date.today(), *results.folders_of(machine))
         if earlier:
@@ -356,14 +338,14 @@ def built_for(parsed: Arguments) -> str:
     if parsed.resume and not given and parsed.out is None and build.BENCH.exists():
         with suppress(Failure):  # a program that cannot be asked will be built anew
             machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
-            for earlier in results.earlier_runs(machine, commit, complete=False)[:1]:
+            for earlier in resume.earlier_runs(machine, commit, complete=False)[:1]:
                 return next(filter(None, map(cuda.parse, earlier.flags)), parsed.cuda)
     return parsed.cuda
 
 
-def conclude(asked: Path, code: int, started: float, parsed: Arguments) -> int:
-    """Say where everything is; rows that finished are drawn even if others failed."""
-    path = results.written_since(asked, started)
+def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
+    """Say where everything is, with the rows in `path`, if bench wrote any; rows that finished are
+    drawn even if others failed."""
     rows = results.finished_rows(path) if path else 0
     if path is None or rows == 0:
         return code
@@ -436,13 +418,13 @@ def run_bench(parsed: Arguments) -> int:
     if parsed.peers:
         pythons = {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
         command = peers.beside(pythons, command)
-    started = time.time()
+    before = results.states(path)
     try:
         code = measure(command)
     finally:
         if parsed.out is None:
             results.remove_if_empty(path)
-    return conclude(path, code, started, parsed)
+    return conclude(results.written(path, before), code, parsed)
 
 
 def main(arguments: list[str]) -> int:

@@ -19,7 +19,7 @@ from plots.core.curves import SCALES, pairings
 from plots.features.record.section import command
 from plots.file.rows import Run
 from plots.tests import synthetic
-from tools.sources import tracked_results
+from tools.sources import tracked_files, tracked_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +40,10 @@ def test_validate_reports_each_file(small, write, tmp_path, shell):
 
 def test_the_committed_results_are_valid(capsys):
     assert main(["validate", *map(str, tracked_results())]) == 0
+    results = ROOT / "results"
+    others = tracked_files() - {*tracked_results()}
+    assert [path for path in others if results in path.parents] == [results / "README.md"]
+    assert not [path for path in tracked_results() if results / "tries" in path.parents]
 
 
 @pytest.mark.usefixtures("undrawn")

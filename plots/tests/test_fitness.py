@@ -141,6 +141,16 @@ def test_without_strict_a_file_need_only_be_valid(write, shell):
     assert "valid, 28 rows" in shell("validate", write(document)).out
 
 
+def test_rows_of_a_run_that_did_not_finish_are_not_committed(write, shell):
+    good = write(fit(), NAME)
+    partial = good.with_name("x.json.partial")
+    partial.write_text("{}", encoding="utf-8")
+    told = f"{partial}: of a run that did not finish"
+    assert told in shell("validate", good.parent).out
+    printed = shell("validate", "--strict", good.parent, code=2)
+    assert printed.out.startswith(f"{good}: fit") and printed.err.startswith(told)
+
+
 TABLE_OF_2016 = Path(__file__).parents[2] / "results/intel-xeon-6-207-2c/2026-11-22-72b46b1.json"
 
 

@@ -2,6 +2,9 @@
 """`validate`: checks files against the definition in results/README.md."""
 
 import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
 
 from plots.core.command import add_paths, complain
 from plots.file import fitness, loading
@@ -27,6 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     paths, problems = loading.find_files(options.paths)
+    for path in _unfinished(options.paths):
+        sentence = f"{printable(str(path))}: of a run that did not finish, and read by no command"
+        if options.strict:
+            problems.append(f"{sentence}: delete it, or go on with it where it was measured")
+        else:
+            print(sentence)
     for path in paths:
         try:
             file = loading.load_file(path)
@@ -41,3 +50,9 @@ def run(options: argparse.Namespace) -> int:
         else:
             print(f"{printable(str(path))}: fit to be committed: {fitness.praise(file)}")
     return complain(problems)
+
+
+def _unfinished(paths: Iterable[Path]) -> list[Path]:
+    """What lies in folders as bench leaves it beside a file that it is not yet to replace."""
+    folders = (path for path in paths if os.path.isdir(path))  # of a long name, too
+    return sorted({path for folder in folders for path in folder.rglob("*.partial")})
