@@ -111,14 +111,14 @@ def _is_name(text: str) -> bool:
 def _located(run: EarlierRun, value: str) -> list[str]:
     """The files of the networks that are named. A module as it is tells which program to start, and
     is one that ./run wrote itself."""
-    found = []
+    places = []
     for name in value.split(","):
         made = own_network.FOLDER / name
         if _is_name(name) and name.endswith(".module.json") and made.is_file():
-            found.append(str(made))
+            places.append(str(made))
         elif _is_name(name) and name.endswith(".json") and not name.endswith(".module.json"):
             located = own_network.located(own_network.FLAG + name, run.out)
-            found.append(located.removeprefix(own_network.FLAG))
+            places.append(located.removeprefix(own_network.FLAG))
         else:
             raise Failure(
                 f"the run in {friendly(run.out)} measured {printable(name)}, which is not in "
@@ -126,7 +126,7 @@ def _located(run: EarlierRun, value: str) -> list[str]:
                 f"--network=FOLDER/{printable(Path(name).name)}",
                 2,
             )
-    return found
+    return places
 
 
 def _data(run: EarlierRun, value: str) -> str:

@@ -13,9 +13,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from plots.features.share.private import (
+    IDENTIFIES,
+    OF_VERSIONS,
+    RULES,
+    Rule,
+    Stays,
+    nothing,
+)
 from plots.file.loading import SCHEMA_PATH
 
-_GONE = "…"
 # Fields of context that are an object, by where they are defined: all else in them is unknown.
 _DEFINED = {
     "context": "context",
@@ -32,17 +39,14 @@ _VOCABULARY = (
 )
 # The fields of rows that hold messages. All others hold names, and what these are made of.
 _MESSAGES = ("label", "warnings", "error_message", "as_is")
-# A path from the root: not a name such as Epoch/model:x, whose / stands behind a letter.
-_PATH = re.compile(
-    r"(?:(?<![\w.)\]%/-])|(?<=-[ILB]))(?:~[\w.-]*|[A-Za-z]:)?(?:[/\\]+[^\s/\\:;,'\"()]+)+[/\\]*"
-)
-_HOME = re.compile(r"/(?:home|Users|root)/[^\s:;,'\"()]+")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_AT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*")
-_ADDRESS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])(?::\d+)?")
+# Fields whose whole value may be a version, of four numbers as an address is.
+_VERSIONED = ("libraries", "version", "driver", "kernel")
+_VERSION = re.compile(r"[\w.+~-]*")
 _HOSTS = ("HOSTID", "COMM_ID")  # ends of variables whose value is a host's
 _OWN_WORDS = re.compile(r"(?<=^--benchmark_context=).+", re.DOTALL)  # any that the user wants
 _ALL = re.compile(".+", re.DOTALL)
+_ROW = re.compile(r"(rows|benchmarks)\[\d+\]")
+_OF_ROW = re.compile(r"row|[a-z]+_row")  # their definitions
 # Names that tell nothing, as many have them.
 _COMMON = ("root", "user", "ubuntu", "debian", "admin", "runner", "localhost", "home", "host")
 
@@ -64,33 +68,50 @@ def without_private(document: dict[str, Any], names: Collection[str] = ()) -> Sh
     telling.sort(key=len, reverse=True)
     words = "|".join(map(re.escape, telling))
     shared = Shared({})
-    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else "(?!)")
+    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else "(?!)", re.IGNORECASE)
     shared.document = _copy(document, "", shared, pattern)
     return shared
 
 
 def _copy(value: Any, place: str, shared: Shared, names: re.Pattern[str]) -> Any:
     if isinstance(value, dict):
-        known = _fields().get(place)  # None where others are allowed
-        kept = {}
+        kept: dict[str, Any] = {}
         for key, part in value.items():
             here = f"{place}.{key}" if place else key
-            is_fact = place == _GPU and isinstance(part, bool | int | float)
-            if known is not None and key not in known and not is_fact:
-                shared.removed.append(here)
+            # Of a key, what is private would be of the place in which it stands.
+            public = _without(key, place, shared, names)
+            if _is_known(place, key, part) and public not in kept:
+                kept[public] = _copy(part, here, shared, names)
             else:
-                kept[key] = _copy(part, here, shared, names)
+                shared.removed.append(here)
         return kept
     if isinstance(value, list):
         return [_copy(part, f"{place}[{at}]", shared, names) for at, part in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-    for pattern in _patterns(place, names):
-        for private in dict.fromkeys(match[0] for match in pattern.finditer(value)):
-            after = _file_name(private) if pattern in (_PATH, _HOME) else _GONE
-            shared.changed.append((place, private, after))
-            value = value.replace(private, after)
-    return value
+    return _without(value, place, shared, names) if isinstance(value, str) else value
+
+
+def _without(text: str, place: str, shared: Shared, names: re.Pattern[str]) -> str:
+    """`text`, which stands at `place`, without what is private in it."""
+    for pattern, what_stays in _rules(text, place, names):
+
+        def replaced(match: re.Match[str], what_stays: Stays = what_stays) -> str:
+            stays = what_stays(match)
+            shared.changed.append((place, match[0], stays))
+            return stays
+
+        text = pattern.sub(replaced, text)
+    return text
+
+
+def _is_known(place: str, key: str, part: Any) -> bool:
+    """Whether the field `key` of what is at `place` is defined, or a number in an object that may
+    have any: a counter of a row, a fact of a GPU."""
+    row = _ROW.fullmatch(place)
+    known = _fields().get(row[1] if row else place)  # None where others are allowed
+    if known is None or key in known:
+        return True
+    is_number = isinstance(part, bool | int | float) and (row is not None or place == _GPU)
+    return is_number and not IDENTIFIES.search(key)
 
 
 @cache
@@ -98,32 +119,30 @@ def _fields() -> Mapping[str, Collection[str]]:
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))["definitions"]
     machine = schema["machine"]["properties"]
     defined = {place: schema[name]["properties"] for place, name in _DEFINED.items()}
-    return defined | {_CPU: machine["cpu"]["properties"], _GPU: machine["gpu"]["properties"]}
+    of_rows = [kind["properties"] for name, kind in schema.items() if _OF_ROW.fullmatch(name)]
+    return defined | {
+        _CPU: machine["cpu"]["properties"],
+        _GPU: machine["gpu"]["properties"],
+        "rows": {key for properties in of_rows for key in properties},
+        "benchmarks": schema["entry"]["properties"],
+    }
 
 
-def _patterns(place: str, names: re.Pattern[str]) -> Iterator[re.Pattern[str]]:
-    """What is private in the text at `place`."""
+def _rules(text: str, place: str, names: re.Pattern[str]) -> Iterator[Rule]:
+    """What is private in the `text` at `place`."""
     key = place.removeprefix("context.crossover.")
     is_setting = key.startswith("configuration.environment.")
     is_command = key.startswith("configuration.command[")
-    if is_setting and key.endswith(_HOSTS):
-        yield _ALL
+    if is_setting and (key.endswith(_HOSTS) or IDENTIFIES.search(key)):
+        yield _ALL, nothing
     if is_command:
-        yield _OWN_WORDS
-    yield from (_PATH, _HOME, _UUID, _AT)
-    if is_command or is_setting:  # elsewhere four numbers may be a version
-        yield _ADDRESS
+        yield _OWN_WORDS, nothing
+    is_version = any(part in _VERSIONED for part in key.split(".")) and _VERSION.fullmatch(text)
+    yield from RULES if not is_version else OF_VERSIONS
     first, last = (re.sub(r"\[.*", "", key.split(".")[at]) for at in (0, -1))
     in_rows = first in ("rows", "benchmarks")
     if last in _MESSAGES if in_rows else first not in _VOCABULARY:  # not in bench's own words
-        yield names
-
-
-def _file_name(path: str) -> str:
-    """The last part of `path`, as bench keeps it; of somebody's home folder nothing."""
-    parts = [part for part in re.split(r"[/\\]+", path) if part]
-    is_home = len(parts) == 2 and parts[0] in ("home", "Users")
-    return _GONE if is_home or not parts else parts[-1]
+        yield names, nothing
 
 
 def text_of(document: dict[str, Any]) -> str:

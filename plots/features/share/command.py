@@ -4,6 +4,8 @@
 import argparse
 import getpass
 import json
+import os
+import pwd
 import re
 import socket
 import subprocess
@@ -45,12 +47,18 @@ def run(options: argparse.Namespace) -> int:
         file = loading.load_file(path)
         if faults := "; ".join(fitness.faults(file, in_place=False)):
             return complain([f"{printable(str(path))}: not fit to be committed: {faults}"])
-        shared = without_private(json.loads(path.read_text(encoding="utf-8")), _own_names())
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        shared = without_private(document, _own_names())
+        try:
+            copied = text_of(shared.document).encode()
+        except UnicodeEncodeError:
+            half = "holds half a character (a lone surrogate), which no text has; measure again"
+            return complain([f"{printable(str(path))}: {half}"])
         place = fitness.place(file)
         written = options.output.joinpath(*place.parts[1:])
         written.parent.mkdir(parents=True, exist_ok=True)
         is_same = not shared.removed and not shared.changed
-        written.write_bytes(path.read_bytes() if is_same else text_of(shared.document).encode())
+        written.write_bytes(path.read_bytes() if is_same else copied)
         copy = loading.load_file(written)
     except BadFileError as error:
         return complain([str(error)])
@@ -71,9 +79,10 @@ def run(options: argparse.Namespace) -> int:
 def _own_names() -> set[str]:
     """What this computer and its user are called, which messages in a file may repeat."""
     host = socket.gethostname()
-    names = {host, host.partition(".")[0], Path.home().name}
+    names = {host, host.partition(".")[0], Path.home().name, os.environ.get("SUDO_USER", "")}
     with suppress(OSError, KeyError):  # a user without a name
         names.add(getpass.getuser())
+        names.add(pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0])  # such as First Last
     return names
 
 
@@ -91,7 +100,8 @@ def _left_out(shared: Shared) -> Iterator[str]:
         return
     yield "Left out of the copy as private:"
     lines = [*shared.removed]
-    lines += [f"{place}: {before} ({after} stays)" for place, before, after in shared.changed]
+    changed = dict.fromkeys(shared.changed)  # often the same of many rows
+    lines += [f"{place}: {before} ({after} stays)" for place, before, after in changed]
     for line in lines[:_MOST]:
         yield wrapped(printable(line, 200), "    ", "  ")
     if len(lines) > _MOST:
