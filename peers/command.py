@@ -10,8 +10,12 @@ the same for commands as for networks; here is only what a repetition of a comma
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import select
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -33,6 +37,10 @@ from plots import __version__
 SIDES = ("first", "second")
 _PAUSE_SECONDS = 0.5
 _LONGEST = 200  # characters of a quoted line
+_LEFT = (
+    "it left processes that went on when it had ended, such as one behind a &; they were stopped, "
+    "and their work is not in the time"
+)
 
 
 class CommandFailed(Exception):  # noqa: N818 - a sentence for the user
@@ -65,19 +73,28 @@ class Plan:
         return str(getattr(self, side)).replace("{n}", size).replace("{steps}", steps)
 
 
-Run = Callable[[str, float, Path], tuple[float, float]]
+class Ran(NamedTuple):
+    """The seconds of a run by the wall clock and of its processors, and whether it left processes
+    that went on."""
+
+    wall: float
+    processor: float
+    left: bool = False
+
+
+Run = Callable[[str, float, Path], Ran]
 
 
 class Commands:
-    """The rows of both commands. `run` returns the seconds of a run by the wall clock and of its
-    processors; its output goes into a file."""
+    """The rows of both commands. `run` runs one, with its output into a file; outputs that are to
+    be compared lie in `folder`."""
 
-    def __init__(self, plan: Plan, run: Run) -> None:
+    def __init__(self, plan: Plan, run: Run, folder: Path) -> None:
         self._plan = plan
         self._run = run
+        self._folder = folder
         self._prepared: dict[str, str] = {}
         self._outputs: dict[tuple[str, str, str], Path] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="crossover-two-")
 
     def describe(self) -> Answer:
         rows = [row for size in self._plan.sizes for row in self._rows(str(size))]
@@ -123,11 +140,12 @@ class Commands:
         """One run in a new process, however short."""
         del min_time_seconds, after_another
         try:
-            wall, processor = self._run(self._prepared[row], self._plan.limit, Path(os.devnull))
+            ran = self._run(self._prepared[row], self._plan.limit, Path(os.devnull))
         except CommandFailed as failed:
             return {"outcome": "failed", "error_message": str(failed)}
-        times = {"real_time": wall * 1e3, "cpu_time": processor * 1e3}
-        return {"times": {**times, "time_unit": "ms", "iterations": 1}}
+        times = {"real_time": ran.wall * 1e3, "cpu_time": ran.processor * 1e3}
+        answer: Answer = {"times": {**times, "time_unit": "ms", "iterations": 1}}
+        return answer | ({"doubts": [_LEFT]} if ran.left else {})
 
     def release(self, row: str) -> Answer:
         self._prepared.pop(row, None)
@@ -136,11 +154,10 @@ class Commands:
     def _first_run(self, side: str, size: str, steps: str) -> float:
         output = Path(os.devnull)
         if self._plan.equal:
-            output = Path(self._folder.name, f"{side}-{size}-{steps}")
-        command = self._plan.command(side, size, steps)
-        seconds, _ = self._run(command, self._plan.limit, output)
+            output = self._folder / f"{side}-{size}-{steps}"
+        ran = self._run(self._plan.command(side, size, steps), self._plan.limit, output)
         self._outputs[side, size, steps] = output
-        return seconds
+        return ran.wall
 
     def _compare(self, size: str, steps: str) -> None:
         first, second = ((side, size, steps) for side in SIDES)
@@ -148,9 +165,8 @@ class Commands:
             self._first_run(*first)
         files = [self._outputs.pop(key) for key in (first, second)]
         try:
-            self._run(
-                f"{self._plan.equal} {files[0]} {files[1]}", self._plan.limit, Path(os.devnull)
-            )
+            named = shlex.join(map(str, files))
+            self._run(f"{self._plan.equal} {named}", self._plan.limit, Path(os.devnull))
         except CommandFailed as failed:
             where = f"at n = {size} and {steps} steps"
             raise CommandFailed(f"the outputs of both differ {where}: {failed}") from None
@@ -159,29 +175,96 @@ class Commands:
                 file.unlink(missing_ok=True)
 
 
-def guard() -> Callable[[int], None]:
-    """Starts a process that outlives this one, and then ends the group of processes that it was
-    told of last: no command runs on when bench is stopped. Returns the function that tells it."""
-    heard, told = os.pipe()
-    if os.fork() == 0:
-        os.setsid()
-        os.close(told)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for standard in range(3):
-            os.dup2(nothing, standard)
-        group = 0
-        with os.fdopen(heard) as lines:
-            for line in lines:
-                group = int(line)
-        if group:
-            _kill(group)
-        os._exit(0)
-    os.close(heard)
+def new_process(folder: Path) -> Run:
+    """Runs commands by the shell, each in its own session, from a process that outlives this one:
+    no command runs on, in whatever session, when bench is stopped, and `folder` goes."""
+    command = [sys.executable, __file__, _KEEP, str(folder)]
+    keeper = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert keeper.stdin is not None and keeper.stdout is not None
+    requests, answers = keeper.stdin, keeper.stdout
 
-    def tell(group: int) -> None:
-        os.write(told, b"%d\n" % group)
+    def run(command: str, limit: float, output: Path) -> Ran:
+        with suppress(BrokenPipeError):
+            print(json.dumps([command, limit, str(output)]), file=requests, flush=True)
+        while not select.select([answers], [], [], _PAUSE_SECONDS)[0]:
+            alive("running it")
+        told = json.loads(answers.readline() or _GONE)
+        if reason := told.get("reason"):
+            raise CommandFailed(f"{_short(command)} {reason}")
+        return Ran(**told)
 
-    return tell
+    return run
+
+
+# ---- the process that starts the commands, and gets what they leave behind
+
+_KEEP = "--keep"
+_GONE = '{"reason": "was not run: the process that starts the commands has ended"}'
+_PR_SET_CHILD_SUBREAPER = 36  # <sys/prctl.h>
+_GRACE_SECONDS = 0.1  # for what ends by itself after its parent, such as Python's trackers
+_MOST_SECONDS = 5.0  # to end what is left
+
+
+def _keep(folder: str) -> None:
+    """Runs what is asked for on standard input, until that ends."""
+    with suppress(AttributeError):  # a system without it
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for line in sys.stdin:
+        try:
+            told = _told(*json.loads(line))
+        except OSError as error:
+            told = {"reason": f"could not be started: {error.strerror}"}
+        with suppress(BrokenPipeError):
+            print(json.dumps(told), flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _told(command: str, limit: float, output: str) -> Answer:
+    """What came of a run: a Ran as JSON, or the `reason` why it has no time."""
+    late = threading.Event()
+    ended, end = os.pipe()
+    with tempfile.TemporaryFile() as errors, open(output, "wb") as out:
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,
+        )
+
+        def watch() -> None:
+            # Nothing is asked during a run: what can be read of standard input is its end.
+            heard, _, _ = select.select([ended, 0], [], [], limit)
+            if ended not in heard:
+                if not heard:
+                    late.set()
+                _kill(process.pid)
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        os.close(end)
+        watcher.join()
+        os.close(ended)
+        left = _end_children()
+        code = process.returncode = os.waitstatus_to_exitcode(status)
+        if late.is_set():
+            remedy = "give fewer steps, a smaller n, or a longer --limit"
+            return {"reason": f"did not end within {limit:g} s; {remedy}"}
+        if code != 0:
+            how = f"exit code {code}" if code > 0 else f"a signal ({signal.strsignal(-code)})"
+            last = _last_line(errors)
+            return {"reason": f"ended with {how}{last and f': {last}'}"}
+    return Ran(wall, usage.ru_utime + usage.ru_stime, left)._asdict()
 
 
 def _kill(group: int) -> None:
@@ -189,52 +272,34 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def new_process(tell: Callable[[int], None] = lambda _: None) -> Run:
-    """Runs commands by the shell, each in its own group; `tell` hears which group runs, and 0 when
-    none does."""
+def _end_children() -> bool:
+    """Ends all processes that a command left behind: those whose parents are gone are ours. Whether
+    one was still there after a while. What belongs to another user stays."""
+    begin = time.monotonic()
+    left = False
+    while (waited := time.monotonic() - begin) < _MOST_SECONDS:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:  # there is none
+            break
+        if waited >= _GRACE_SECONDS:
+            left = True
+            for child in _children():
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
+        time.sleep(1e-3)
+    return left
 
-    def run(command: str, limit: float, output: Path) -> tuple[float, float]:
-        done, late = threading.Event(), threading.Event()
-        with tempfile.TemporaryFile() as errors, output.open("wb") as out:
-            start = time.perf_counter()
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                start_new_session=True,
-            )
-            tell(process.pid)
 
-            def watch() -> None:
-                while not done.wait(min(_PAUSE_SECONDS, limit)):
-                    alive("running it")
-                    if time.perf_counter() - start >= limit:
-                        late.set()
-                        _kill(process.pid)
-
-            watcher = threading.Thread(target=watch)
-            watcher.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            wall = time.perf_counter() - start
-            done.set()
-            watcher.join()
-            _kill(process.pid)  # what it left behind
-            tell(0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            last = _last_line(errors)
-        if late.is_set():
-            raise CommandFailed(
-                f"{_short(command)} did not end within {limit:g} s; give fewer steps, a smaller n, "
-                "or a longer --limit"
-            )
-        if process.returncode != 0:
-            code = process.returncode
-            how = f"exit code {code}" if code > 0 else f"a signal ({signal.strsignal(-code)})"
-            raise CommandFailed(f"{_short(command)} ended with {how}{last and f': {last}'}")
-        return wall, usage.ru_utime + usage.ru_stime
-
-    return run
+def _children() -> list[int]:
+    pids = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            behind_name = path.read_text("utf-8", "replace").rpartition(")")[2]
+            if int(behind_name.split()[1]) == os.getpid():
+                pids.append(int(path.parent.name))
+    return pids
 
 
 def _short(command: str) -> str:
@@ -250,4 +315,8 @@ def _last_line(errors: Any) -> str:
 
 
 if __name__ == "__main__":
-    serve(Commands(Plan.of(sys.argv[1]), new_process(guard())))
+    if sys.argv[1] == _KEEP:
+        _keep(sys.argv[2])
+    else:
+        _folder = Path(tempfile.mkdtemp(prefix="crossover-two-"))
+        serve(Commands(Plan.of(sys.argv[1]), new_process(_folder), _folder))

@@ -16,7 +16,7 @@ import pytest
 from bench_runs import is_running, run, until
 from scripts import ROOT, ran
 
-from peers.command import CommandFailed, Commands, Plan, new_process
+from peers.command import CommandFailed, Commands, Plan, Ran, new_process
 from plots.file import loading
 from tools import two
 
@@ -52,11 +52,11 @@ def answers_of(commands: Commands, side: str, size: str = "1000", steps: str = "
 def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
     ran = []
 
-    def run(command: str, limit: float, output: Path) -> tuple[float, float]:
+    def run(command: str, limit: float, output: Path) -> Ran:
         ran.append((command, limit, str(output)))
-        return 2.0, 1.5
+        return Ran(2.0, 1.5)
 
-    commands = Commands(PLAN, run)
+    commands = Commands(PLAN, run, Path("unused"))
     described = commands.describe()
     assert len(described["rows"]) == 8
     assert described["first"] == A
@@ -70,10 +70,16 @@ def test_each_row_runs_once_before_it_is_timed_and_is_a_process_each_time():
     assert len(ran) == 2, "what is made again in another process has run before"
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "it's a folder").mkdir()
+    return tmp_path / "it's a folder"
+
+
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
-def test_outputs_are_compared_where_that_is_asked(order):
+def test_outputs_are_compared_where_that_is_asked(order, folder):
     plan = Plan("echo {n} {steps}", "echo {n} $(({steps} % 50))", (7,), (10, 100), 60.0, "cmp -s")
-    commands = Commands(plan, new_process())
+    commands = Commands(plan, new_process(folder), folder)
     few = {side: answers_of(commands, side, "7", "10") for side in order}
     many = {side: answers_of(commands, side, "7", "100") for side in order}
     assert "facts" in few["first"] and "facts" in few["second"] and "facts" in many["first"]
@@ -92,16 +98,41 @@ def test_outputs_are_compared_where_that_is_asked(order):
         ("sleep 1000", "did not end within 0.3 s; give fewer steps, a smaller n, or a longer"),
     ],
 )
-def test_a_command_without_a_time_says_why(command, reason):
+def test_a_command_without_a_time_says_why(command, reason, folder):
     with pytest.raises(CommandFailed, match=reason):
-        new_process()(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
+        new_process(folder)(command, 0.3 if "sleep" in command else 60.0, Path(os.devnull))
 
 
-def test_what_prints_much_or_leaves_processes_behind_does_no_harm(tmp_path):
-    left = tmp_path / "left"
-    command = f"sleep 1000 & echo $! > {left}; head -c 5000000 /dev/zero"
-    new_process()(command, 60.0, Path(os.devnull))
-    until(lambda: not is_running(int(left.read_text("utf-8"))))
+def test_a_folder_that_is_gone_is_a_sentence(folder):
+    with pytest.raises(CommandFailed, match="could not be started: No such file"):
+        new_process(folder)("echo", 60.0, folder / "gone" / "x")
+
+
+# Of a process that writes its number into a file and stays, by what it comes from: in the
+# background, of a session of its own, two parents above gone.
+STAYS = "sh -c 'echo $$ > left; exec sleep 1000'"
+STAYING = (f"{STAYS} &", f"setsid {STAYS} &", f"setsid -f setsid -f {STAYS};")
+
+
+def stayed(folder: Path) -> int:
+    def number() -> int:
+        path = folder / "left"
+        return int(path.read_text("utf-8") or 0) if path.exists() else 0
+
+    return until(number)
+
+
+@pytest.mark.parametrize("staying", STAYING)
+def test_what_prints_much_or_leaves_processes_behind_does_no_harm(staying, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    plan = Plan(f"{staying} head -c 5000000 /dev/zero; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0)
+    commands = Commands(plan, new_process(folder), folder)
+    assert "facts" in answers_of(commands, "first", "7", "1")
+    assert not is_running(stayed(folder))
+    (folder / "left").unlink()
+    (doubt,) = commands.repeat("first 7 1", 0.1, after_another=False)["doubts"]
+    assert doubt.startswith("it left processes that went on")
+    assert not is_running(stayed(folder))
 
 
 DOC = (ROOT / "docs" / "howto" / "two-programs.md").read_text("utf-8")
@@ -129,41 +160,45 @@ def test_what_the_recipes_ask_can_be_asked():
         ("cluster.py", "sklearn", "sklearn pca 200 2"),
     ],
 )
-def test_recipes_run_on_a_cpu(tmp_path, name, library, words):
+def test_recipes_run_on_a_cpu(tmp_path, name, library, words, folder):
     pytest.importorskip(library, reason=f"{library} is not installed here")
     (tmp_path / name).write_text(RECIPES[name], "utf-8")
     command = f"cd {tmp_path} && {sys.executable} {name} {words}"
-    new_process()(command, 300.0, Path(os.devnull))
+    assert not new_process(folder)(command, 300.0, Path(os.devnull)).left
 
 
-def test_a_command_does_not_outlive_its_worker(tmp_path):
-    left = tmp_path / "left"
-    plan = Plan(
-        f"sleep 0.5; echo $$ > {left}; sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0
-    )
+@pytest.mark.parametrize("staying", [f"{STAYS};", *STAYING])
+def test_a_command_does_not_outlive_its_worker(staying, folder, monkeypatch):
+    """Nor does what it wrote."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    plan = Plan(f"{staying} sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0, "cmp")
     command = [sys.executable, ROOT / "peers" / "command.py", plan.word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         asked = {"do": "prepare", "row": "x", "configuration": configuration("first", "7", "1")}
         assert worker.stdin is not None
         worker.stdin.write(json.dumps(asked).encode() + b"\n")
         worker.stdin.flush()
-        until(lambda: left.exists() and left.read_text("utf-8").endswith("\n"))
+        process = stayed(folder)
+        assert [*folder.glob("crossover-two-*/first-7-1")]
         worker.kill()
-    until(lambda: not is_running(int(left.read_text("utf-8"))))
+    until(lambda: not is_running(process))
+    until(lambda: not [*folder.glob("crossover-two-*")])
 
 
 PEER = """
 import sys
 sys.path.insert(0, {root!r})
-from peers.command import Commands, Plan
+from pathlib import Path
+from peers.command import Commands, Plan, Ran
 from peers.protocol import serve
 
 def formula(command, limit, output):
     side, n, steps = command.split()
     step = int(n) * 1e-3 if side == "a" else 0.1 + int(n) * 5e-4
-    return (0.1 if side == "a" else 2.1) + int(steps) * step, 0.1
+    return Ran((0.1 if side == "a" else 2.1) + int(steps) * step, 0.1)
 
-serve(Commands(Plan.of(sys.argv[1]), formula))
+serve(Commands(Plan.of(sys.argv[1]), formula, Path("unused")))
 """
 
 
