@@ -145,6 +145,35 @@ def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done):
         done.clear()
 
 
+@pytest.mark.parametrize(
+    ("pins", "told"),
+    [
+        (environment.FOR_PEERS, "up to 3 GB (Ctrl-C stops it: --with-peers=PYTHON takes"),
+        (environment.FOR_CUDA, "up to 1.4 GB (Ctrl-C stops it: an installed CUDA toolkit"),
+        (environment.FOR_RUN, "up to 120 MB\n"),
+        (environment.FOR_TOOLKIT, ""),
+    ],
+)
+@pytest.mark.usefixtures("done")
+def test_a_large_download_is_announced_before_it_begins(pins, told, monkeypatch):
+    said: list[str] = []
+
+    def begins(what: str, *_: object) -> list[str]:
+        said.append(what)
+        return []
+
+    monkeypatch.setattr(environment, "say", lambda text: said.append(f"{text}\n"))
+    monkeypatch.setattr(environment, "run_logged", begins)
+    made().ensure(pins)
+    _, *sentences, last = said
+    assert last == INSTALLED and len(sentences) == bool(told)
+    assert all(sentence.startswith(f"to download: {told}") for sentence in sentences)
+
+
+def test_each_file_of_requirements_says_how_much_it_downloads():
+    assert environment.DOWNLOADS.keys() == {path.name for path in ROOT.glob("requirements*.txt")}
+
+
 def test_requirements_are_pinned():
     for path in (*environment.FOR_TEST, *environment.FOR_CUDA, *environment.FOR_PEERS):
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -22,6 +22,7 @@ from tools.stages import weekly
 ROOT = wheel.ROOT
 RESULTS = next(iter(sorted(ROOT.glob("results/amd-*/*.json"))))
 Words = list[str | Path]
+TEXTS = (".py", ".js", ".j2")
 THEIRS = ("networks", "peers", "plots", "tools")  # modules of a user's, with the names of ours
 
 
@@ -69,13 +70,24 @@ def test_it_names_its_own_commands(copy):
     every = "\n".join(
         line
         for path in sorted((copy / "crossover_bench").rglob("*"))
-        if path.suffix in (".py", ".js", ".j2") and path.parts[-2:] != ("record", "section.py")
+        if path.suffix in TEXTS and path.parts[-2:] != ("record", "section.py")
         for line in path.read_text(encoding="utf-8").splitlines()
     )
     assert not re.findall(r"(?<!a checkout's )\./run.*|python -m (?:plots|networks).*", every)
     assert "crossover run on a machine with a GPU" in every
     assert "a checkout's ./run --compare-with" in every
     assert "crossover run --check-statistics" in every and "; crossover run two ..." in every
+
+
+def test_it_has_the_pages_that_it_names(copy, user):
+    package = copy / "crossover_bench"
+    texts = [path.read_text("utf-8") for path in package.rglob("*.*") if path.suffix in TEXTS]
+    helped = [crossover(copy, user, *words, "--help").stdout for words in ([], ["run"])]
+    named = re.findall(r"\b(?:docs|results)/(?:\w+/)*\w+\.md\b", "\n".join([*texts, *helped]))
+    assert len(set(named)) > 10
+    assert [name for name in set(named) if not (package / name).is_file()] == []
+    assert f"the pages of docs/ that texts name in\n{package}" in helped[1]
+    assert "python -m" not in helped[1].partition("\nbench:\n")[0]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,37 @@ FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
 FOR_CUDA = (ROOT / "requirements-cuda.txt", *FOR_CUDNN)
 
+
+@dataclass(frozen=True)
+class Download:
+    """What pip gets for a file of requirements where nothing is there yet, and what does without
+    it."""
+
+    megabytes: int
+    instead: str = ""
+
+    @property
+    def size(self) -> str:
+        gigabytes = self.megabytes / 1000
+        return f"{gigabytes:.2g} GB" if gigabytes >= 1 else f"{self.megabytes} MB"
+
+
+_WITHOUT_WHEELS = "an installed CUDA toolkit serves as well, and --cuda=off takes none"
+# By the file's name; on x86-64 Linux.
+DOWNLOADS = {
+    "requirements.txt": Download(120),
+    "requirements-test.txt": Download(35),
+    "requirements-peers.txt": Download(
+        3000, "--with-peers=PYTHON takes the PyTorch of an interpreter of yours"
+    ),
+    "requirements-jax.txt": Download(150, "--with-peers alone measures without JAX"),
+    "requirements-onnxruntime.txt": Download(20),
+    "requirements-cudnn-frontend.txt": Download(2),
+    "requirements-cudnn.txt": Download(440, _WITHOUT_WHEELS),
+    "requirements-cuda.txt": Download(930, _WITHOUT_WHEELS),
+}
+_LARGE_MEGABYTES = 100
+
 _SHOW = "import sys; print(sys.prefix, *sys.version_info[:2])"
 
 
@@ -81,6 +112,7 @@ class Environment:
         pip += ["--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
         pip += ["--progress-bar=off", *(f"-r{path}" for path in requirements)]
         files = " and ".join(wanted)
+        _announce([name for name, text in wanted.items() if have.get(name) != text])
         try:
             with stage(f"Installing the Python packages in {files} into {self.folder.name}"):
                 run_logged("pip install", pip, LOGS / "pip.log")
@@ -115,6 +147,15 @@ class Environment:
             (self.folder / _MARK).write_text(_MARKED, encoding="utf-8")
             command = [sys.executable, "-m", "venv", str(self.folder)]
             run_logged(f"Creating {name}", command, LOGS / "venv.log")
+
+
+def _announce(files: Sequence[str]) -> None:
+    """Says what is downloaded for these files, where that is much, before it begins."""
+    every = [DOWNLOADS[name] for name in files if name in DOWNLOADS]
+    whole = Download(sum(download.megabytes for download in every))
+    if whole.megabytes >= _LARGE_MEGABYTES:
+        instead = "; ".join(dict.fromkeys(each.instead for each in every if each.instead))
+        say(f"to download: up to {whole.size}{instead and f' (Ctrl-C stops it: {instead})'}")
 
 
 # In an environment from its first moment: one without is a user's own, and left alone.

@@ -164,8 +164,15 @@ def _apt(privilege: Sequence[str], log: str, *command: str) -> None:
     run_logged(log, whole, LOGS / f"{log}.log", patience=10 if log == "apt-update" else 600)
 
 
+def _size(packages: Sequence[str]) -> str:
+    """What they and what they need come to, where apt can tell."""
+    told = output_of(*install_line(["--print-uris", *packages]).split())
+    total = sum(int(size) for size in re.findall(r"^'\S+' \S+ (\d+)", told, re.MULTILINE))
+    return f" ({total / 1e6:.0f} MB to download)" if total else ""
+
+
 def _install(packages: Sequence[str], privilege: Sequence[str]) -> None:
-    say(f"to install with apt: {' '.join(packages)}")
+    say(f"to install with apt: {' '.join(packages)}{_size(packages)}")
     with stage(f"Installing {len(packages)} system packages"):
         try:
             with suppress(CommandFailed):  # finishes an installation that was interrupted

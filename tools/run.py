@@ -46,37 +46,42 @@ usage: ./run [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
 Measures, writes results/<machine>/<date>-<commit>.json and draws report/index.html from it: one
 page with the answer, charts and tables. All that is no complete default or full sweep is a try: it
 stays in results/tries/<machine>/, and its page is report/try/index.html. results/, report/ and
-.venv-peers lie in {HOME}. To measure several ranks
-or another commit (--ranks, --compare-with) takes a checkout of the repository, with docs/.
+.venv-peers lie in {HOME}; the pages of docs/ that texts name in
+{ROOT}. To measure several ranks or another commit (--ranks, --compare-with) takes a
+checkout of the repository.
 
   --cuda=MODE     auto (the default): use a GPU where there is one; on: require it; off: no GPU. It
                   takes NVIDIA's libraries: pip install 'crossover-bench[cuda]'
 """
-_FLAGS = """\
+_PYTORCH, _JAX = (
+    environment.DOWNLOADS[path.name].size for path in (*environment.FOR_PEERS, *environment.FOR_JAX)
+)
+_FLAGS = f"""\
   --no-report     measure, but draw no report
   --budget=TIME   measure for this time (90s, 5m, 1.5h), what matters most first; setting up and
                   building come before and are not counted
   --resume        go on with the latest run of this machine and commit that did not finish, with
                   its flags; with --budget, for that time. With --out, with the run in that file
   --with-peers    measure PyTorch on the same work, in turn with bench, and print the ratios;
-                  installs it into .venv-peers (3 GB to download) unless PYTHON names an
+                  installs it into .venv-peers ({_PYTORCH} to download) unless PYTHON names an
                   interpreter that has it. --with-peers=pytorch,jax measures JAX as well, =jax it
-                  alone, from .venv-jax (150 MB); onnxruntime, beside PyTorch's, measures forward
+                  alone, from .venv-jax ({_JAX}); onnxruntime, beside PyTorch's, measures forward
                   passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=
-                  and --devices= choose among PyTorch's rows (python -m peers.pytorch --help),
+                  and --devices= choose among PyTorch's rows (docs/method/peers.md),
                   --loop=scan,unrolled and --devices= among JAX's, --devices= among ONNX Runtime's;
                   --program=pytorch measures them without bench's
   --check-statistics
                   measure this build against itself, in turn: how often is a difference seen where
                   there is none? It takes the quick sweep, unless flags say otherwise
   --network=X     a network of your own: a file in JSON (docs/networks.md), or mynet.py:make or
-                  mynet.onnx, which are imported by the PyTorch of --with-peers. --input=3x32x32
-                  gives the shape of a sample, once for each of several inputs; --scale=0.25,1,4
-                  and --batch=10,100,1000 find the size and the batch from which a GPU pays. It
-                  ends with the answer on one screen; --gpu=4090,h200 names the cards in it
-                  (python -m plots advise --help). A module of PyTorch's that can't be imported is
-                  trained there as it is; --loss-function=, --output=0, --data=mynet.py:batches and
-                  --torch-device= say how (docs/networks.md)
+                  mynet.onnx, which are imported by a PyTorch: that of --with-peers ({_PYTORCH} to
+                  download), or that of an interpreter of yours, --with-peers=PYTHON.
+                  --input=3x32x32 gives the shape of a sample, once for each of several inputs;
+                  --scale=0.25,1,4 and --batch=10,100,1000 find the size and the batch from which a
+                  GPU pays. It ends with the answer on one screen; --gpu=4090,h200 names the cards
+                  in it (python -m plots advise --help). A module of PyTorch's that can't be
+                  imported is trained there as it is; --loss-function=, --output=0,
+                  --data=mynet.py:batches and --torch-device= say how (docs/networks.md)
   --out=FILE      write the results to FILE
   --check         tell in a minute at most what works on this machine, and measure nothing; runs by
                   itself before the first run on a GPU, and is kept beside the results as .check

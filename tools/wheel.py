@@ -2,7 +2,7 @@
 """The Python part of an installed copy: python tools/wheel.py FOLDER (cmake/wheel.cmake calls it).
 
 FOLDER becomes the package crossover_bench: plots, networks, peers and tools without their tests,
-and what an installed copy's texts call its commands.
+and what an installed copy's texts call its commands; and the pages that they name.
 """
 
 import re
@@ -18,6 +18,7 @@ FILES = (
     "requirements-jax.txt",
     "requirements-onnxruntime.txt",
 )
+PAGES = "docs/**/*.md"
 ENTRY = "tools/installed.py"
 START = """\
 import sys
@@ -62,7 +63,8 @@ def names() -> list[str]:
 
 
 def write(folder: Path) -> None:
-    for name in [*names(), *FILES]:
+    pages = ["results/README.md", *(str(path.relative_to(ROOT)) for path in ROOT.glob(PAGES))]
+    for name in [*names(), *FILES, *pages]:
         _copy(name, folder / name)
     _copy(ENTRY, folder / "__init__.py")
     (folder / "__main__.py").write_text(START, encoding="utf-8")
