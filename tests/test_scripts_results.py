@@ -292,6 +292,23 @@ def test_a_run_of_modules_as_they_are_ends_with_their_screen(path, drawn):
     assert drawn == [("advise", "--network", parsed.modules[0], "--gpu", "4090", path)]
 
 
+@pytest.mark.parametrize(("gpu", "is_told"), [(None, True), ({"name": "T4"}, False)])
+def test_a_network_by_its_widths_is_answered_without_a_gpu(tmp_path, drawn, gpu, is_told):
+    words = ["--mlp=auto,8,2", "--batch=32", "--threads=1,2", "--rows=10,20"]
+    path = run_file(tmp_path / "x.json", 1, *words, machine={"gpu": gpu})
+    document = json.loads(path.read_text("utf-8"))
+    document["rows"] = [
+        {"configuration": {"family": family, "model": model}}
+        for family, model in (("Epoch", "mlp-4-8-2"), ("Forward", "mlp-4-8-2"), ("Epoch", "heart"))
+    ]
+    document["rows"].append({"configuration": {"family": "Peak"}})
+    path.write_text(json.dumps(document), "utf-8")
+    assert run.conclude(path, 0, run.Arguments(gpu="4090")) == 0
+    advise = ("advise", "--model", "mlp-4-8-2", "--batch=32", "--gpu", "4090", path)
+    assert drawn[1:] == ([advise] if is_told else [])
+    assert ("--summary" in drawn[0]) is not is_told
+
+
 def test_a_report_that_fails_does_not_pass_silently(path, monkeypatch):
     monkeypatch.setattr(run, "plots", lambda *_: False)
     assert run.conclude(path, 0, run.Arguments()) == 1

@@ -15,6 +15,8 @@ from tools.console import HOME, Failure, friendly, stored
 
 RESULTS = HOME / "results"
 PARTIAL = ".partial"
+# How a network is trained, as bench and `plots advise` say it.
+_TOLD = ("--batch=", "--rows=", "--optimizer=", "--precision=", "--accumulate=")
 
 
 def _ask(bench: Path, flag: str) -> str:
@@ -137,6 +139,23 @@ def written(out: Path, before: dict[Path, tuple[int, ...]]) -> Path | None:
 def finished_rows(path: Path) -> int:
     """How many rows a result file holds, measured or not; 0 where there is no file."""
     return len(stored(path).get("rows", []))
+
+
+def by_widths(path: Path) -> list[tuple[str, list[str]]]:
+    """The networks that --mlp named in a run without a GPU, and how they were trained, in words for
+    `plots advise`: too few for a curve from which a GPU is predicted."""
+    try:
+        document = stored(path)
+        crossover = document["context"]["crossover"]
+        words = [str(word) for word in crossover["configuration"]["command"]]
+        models = [str(row["configuration"].get("model")) for row in document["rows"]]
+        has_gpu = crossover["machine"]["gpu"] is not None
+    except (KeyError, TypeError, AttributeError):
+        return []
+    if has_gpu or not any(word.startswith("--mlp=") for word in words):
+        return []
+    told = [word for word in words if word.startswith(_TOLD) and "," not in word]
+    return [(name, told) for name in dict.fromkeys(models) if name.startswith("mlp-")]
 
 
 def remove_if_empty(path: Path) -> None:

@@ -194,8 +194,9 @@ def _check_combination(parsed: Arguments) -> None:
             "with bench; ask for one of them",
             2,
         )
-    if parsed.gpu is not None and not (parsed.resume or own_network.paths(parsed.bench)):
-        raise Failure("--gpu names cards for the answer on a --network; name that, too", 2)
+    is_own = any(word.startswith(("--mlp=", own_network.FLAG)) for word in parsed.bench)
+    if parsed.gpu is not None and not (parsed.resume or is_own):
+        raise Failure("--gpu names cards for the answer on --network or --mlp; name one, too", 2)
     if parsed.measures_builds and parsed.resume:
         raise Failure("--resume can't go on with two builds in turn; measure them again", 2)
 
@@ -372,12 +373,15 @@ def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
     why_try = results.why_try(path)
     path = results.settle(path)
     page = REPORT / "try" if why_try else REPORT
-    networks = [*parsed.networks, *parsed.modules]
+    networks: list[list[str | Path]] = [
+        ["--network", path] for path in (*parsed.networks, *parsed.modules)
+    ]
+    networks += [["--model", name, *told] for name, told in results.by_widths(path)]
     summary = [] if networks or parsed.commands else ["--summary"]
     drawn = parsed.report and plots("report", path, "-o", page, *summary)
     cards = [] if parsed.gpu is None else ["--gpu", parsed.gpu]
     for network in networks:
-        plots("advise", "--network", network, *cards, path)
+        plots("advise", *network, *cards, path)
     print(f"\nresults: {friendly(path)}")
     if why_try:
         print(f"a try:   {why_try}; report/index.html stays as it was")

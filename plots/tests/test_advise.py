@@ -331,6 +331,28 @@ def test_a_network_with_convolutions_is_answered_from_its_own_rows(lines):
     assert answer.high == pytest.approx(4 * row.maximum)
 
 
+def test_a_measured_network_is_known_without_a_curve_of_others(write, shell):
+    """Also where a newer file of the machine, which counts otherwise, knows nothing of it."""
+    document = synthetic.as_file(synthetic.sweep(gpu=False))
+    networks = sorted({row["configuration"].get("model", "") for row in document["rows"]} - {""})
+    for name, kept in (("own.json", networks[:1]), ("others.json", networks[1:2])):
+        one = json.loads(json.dumps(document))
+        one["rows"] = [r for r in one["rows"] if r["configuration"].get("model") in kept]
+        for row in one["rows"]:
+            row["label"] = "sgd lr=0.1"
+        names = {row["name"] for row in one["rows"]}
+        one["benchmarks"] = [e for e in one["benchmarks"] if e["name"] in names]
+        one["context"]["date"] = f"2026-01-0{1 + (name == 'others.json')}T00:00:00+00:00"
+        path = write(one, f"files/{name}")
+        told = shell("advise", f"--model={networks[0]}", "--gpu=4090", path).out
+        assert ("nothing is known of this CPU" in told) == (kept != networks[:1])
+        assert ("measured at batch" in told) == (kept == networks[:1])
+    told = shell("advise", f"--model={networks[0]}", "--gpu=4090", path.parent).out
+    assert " here (" in told and "nothing is known" not in told
+    adam = shell("advise", f"--model={networks[0]}", "--optimizer=adam", "--gpu=4090", path.parent)
+    assert "nothing is known of this CPU" in adam.out
+
+
 def test_too_little_in_the_file_is_a_sentence(load, cost_path, write, shell):
     cost = cost_path()
     few = load(**{**CPU_ONLY, "models": MEASURED[:4]}).path

@@ -204,7 +204,8 @@ class Adviser:
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it, on the first `most_cards` of the cards (None: all)."""
-        measured = from_own_rows(self._file.rows, network.cost) if network.mlp is None else []
+        own = from_own_rows(_trained_alike(self._file.rows, network.mlp), network.cost)
+        measured = own if network.mlp is None else []
         reasons: Reasons = {}
         answers: list[tuple[str, Prediction | str]] = [(way.label, way) for way in measured]
         if not measured and network.cost.has_own_rates:
@@ -222,6 +223,12 @@ class Adviser:
                 (series.label, predict(series, on_cpu if series.device == CPU else network.cost))
                 for series in self.series
             ]
+            # By its widths it is predicted, as the form does, unless too few others were measured.
+            predicted = {answer.device for _, answer in answers if isinstance(answer, Prediction)}
+            instead = {way.label: way for way in own if way.device not in predicted}
+            answers += instead.items()
+            without = {reason: _others(labels, instead) for reason, labels in reasons.items()}
+            reasons = {reason: labels for reason, labels in without.items() if labels}
         answers += [
             (short_gpu(card.name), self._of_card(card, way, network.cost))
             for card in self.cards[:most_cards]
@@ -387,6 +394,17 @@ def nearest_batch(file: File, cost: Cost) -> int | None:
 
 def _trained(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row.family in TRAINING and row.failure is None)
+
+
+def _others(labels: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    return tuple(label for label in labels if label not in known)
+
+
+def _trained_alike(rows: Sequence[Row], mlp: Mlp | None) -> list[Row]:
+    """Those that may have trained it: a network in a file has one optimizer, one by its widths any,
+    which its name does not tell."""
+    kinds = ("",) if mlp is None else ("", mlp.optimizer)
+    return [row for row in rows if mlp is None or row.optimizer.partition(" ")[0] in kinds]
 
 
 def _peers(file: File, cost: Cost) -> tuple[Prediction, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     asked_quantity = asked_of_times("advise", options)
     files, problems = loading.load_files(options.paths)
-    shown = list(reversed(newest(files, by_id)[0]))
+    shown, others = newest(files, by_id)
+    shown.reverse()
     try:
         _number("--epochs", options.epochs)
         flags = _given(options)
@@ -121,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
         asked_cards = chosen_cards(options.gpu or "")
     except (CostError, OSError) as error:
         return complain([problem_of(error)])
+    if network is not None:
+        shown = [_knowing(file, others, network) for file in shown]
     # The file's GPU is what is asked about, unless cards are named.
     is_own_gpu = options.gpu is None and not is_module
     cards = [() if is_own_gpu and file.machine.gpu else asked_cards for file in shown]
@@ -142,6 +145,17 @@ def run(options: argparse.Namespace) -> int:
             problems.append(f"{printable(str(file.path))}: {error}")
     print_blocks(blocks, options)
     return complain(problems)
+
+
+def _knowing(file: rows.File, others: Sequence[rows.File], network: Network) -> rows.File:
+    """`file`, or else another of its machine from which something is known of the network here."""
+    alike = [other for other in others if by_id(other) == by_id(file)]
+    cost = network.cost
+
+    def knows(known: rows.File) -> bool:
+        return Adviser(known, cost.precision, cost.accumulate).advice(network).cpu is not None
+
+    return next(filter(knows, [file, *alike]), file) if alike else file
 
 
 def _answer(
