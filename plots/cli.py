@@ -8,6 +8,7 @@ kind or an output that cannot be written, 130 stopped by Ctrl-C.
 """
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -35,12 +36,14 @@ class _Parser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)  # argparse would hide a failure
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command line, without the program's name; returns the exit code."""
+def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> int:
+    """Runs one command line, without the program's name; returns the exit code. The program has
+    `others` among its commands, which are not of here."""
     _prepare_streams()
     try:
         try:
             words = sys.argv[1:] if arguments is None else arguments
+            _check_command(words, others)
             options = _parser(words).parse_args(words)
             return options.run(options)
         finally:
@@ -88,6 +91,18 @@ def _program() -> str:
     """What the user typed to start this."""
     installed = Path(sys.argv[0]).stem == INSTALLED
     return INSTALLED if installed else "python -m plots"
+
+
+def _check_command(words: Sequence[str], others: Sequence[str]) -> None:
+    """Raises WrongUsageError where the first word is no command, with the nearest one."""
+    asked = words[0] if words else "-"
+    if not asked.startswith("-") and asked not in COMMANDS:
+        near = difflib.get_close_matches(asked, [*COMMANDS, *others], 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise WrongUsageError(
+            f"there is no command {printable(asked, 40)!r}{meant or ';'} {_program()} --help lists "
+            "all"
+        )
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -156,16 +156,16 @@ def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done):
 )
 @pytest.mark.usefixtures("done")
 def test_a_large_download_is_announced_before_it_begins(pins, told, monkeypatch):
-    said: list[str] = []
+    written: list[str] = []
 
     def begins(what: str, *_: object) -> list[str]:
-        said.append(what)
+        written.append(what)
         return []
 
-    monkeypatch.setattr(environment, "say", lambda text: said.append(f"{text}\n"))
+    monkeypatch.setattr(environment, "say", lambda text: written.append(f"{text}\n"))
     monkeypatch.setattr(environment, "run_logged", begins)
     made().ensure(pins)
-    _, *sentences, last = said
+    _, *sentences, last = written
     assert last == INSTALLED and len(sentences) == bool(told)
     assert all(sentence.startswith(f"to download: {told}") for sentence in sentences)
 

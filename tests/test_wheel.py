@@ -100,7 +100,9 @@ def test_it_has_the_pages_that_it_names(copy, user):
         (["networks", "--help"], 0, "usage: crossover networks "),
         (["why", "--help"], 0, "example: crossover why "),
         (["times", RESULTS], 0, "disc-8"),
-        (["nonsense"], 2, "crossover: "),
+        (["nonsense"], 2, "crossover: there is no command 'nonsense'; crossover --help lists all"),
+        (["netwoks", "import"], 2, "did you mean networks?"),
+        (["two", "--n=5", "a", "b"], 2, "crossover run: the first command has no {n}"),
         (["run", "--compare-with=HEAD"], 2, "takes a checkout of the repository"),
         (["networks", "import", "net.py:make"], 1, "crossover networks: "),
     ],
@@ -140,7 +142,8 @@ def test_it_measures_and_keeps_results_for_its_user(copy, user):
     before = {*(copy / "crossover_bench" / "build").iterdir()}
     command: Words = [sys.executable, "-m", "crossover_bench"]
     told = measures(command, user, PYTHONPATH=str(copy))
-    assert "Ranges: crossover times /" in told
+    assert re.search(r" here \(1 thread\), .* on an RTX 4060", told)
+    assert "mlp-4-8-2" in crossover(copy, user, "times").stdout, "the folder is known"
     words = ("run", "--mlp=4,8,2", "--family=Epoch", "--resume")
     again = crossover(copy, user, *words, code=None)
     assert again.returncode in (0, 2) and "crossover run" in again.stderr

@@ -4,7 +4,7 @@ result files, under one name."""
 
 import sys
 
-from tools import run
+from tools import results, run, two
 from tools.console import guarded, say
 
 NAME = "crossover"
@@ -22,19 +22,27 @@ def main() -> int:
     words = sys.argv[1:]
     if not words:
         return guarded(NAME, first_minute)
-    if words[0] == "run":
-        return guarded(f"{NAME} run", lambda _: run.main(words[1:]))
+    if words[0] == "run" or _measures_two(words):
+        asked = words if words[0] == two.WORD else words[1:]
+        return guarded(f"{NAME} run", lambda _: run.main(asked))
     if words[0] == "networks":
         from networks.__main__ import main as networks  # noqa: PLC0415
 
         return networks(words[1:])
     # NumPy and the like: what measures is to start without them.
     from plots import cli, commands  # noqa: PLC0415
+    from plots.core import command  # noqa: PLC0415
 
     if words[0] in ("-h", "--help"):
         lines = [f"  {name:<18}{text}" for name, text in commands.COMMANDS.items()]
         return guarded(NAME, lambda _: print(HELP + "\n".join(lines), flush=True) or 0)
-    return cli.main(words)
+    command.KNOWN.append(results.RESULTS)
+    return cli.main(words, ("run", "networks"))
+
+
+def _measures_two(words: list[str]) -> bool:
+    """Whether `crossover two` has words of what measures two commands, not of what reads a file."""
+    return words[0] == two.WORD and any(word.startswith(two.MEASURES) for word in words)
 
 
 def first_minute(_: list[str]) -> int:

@@ -12,6 +12,7 @@ from tools.console import ROOT, Failure, Parser, seconds_of
 
 WORD = "two"
 FAMILY = "--family=Command"
+MEASURES = ("--n", "--steps")
 HELP = """\
 usage: ./run two --n=FROM:TO|N,... --steps=FEW,MANY [--at=N] [--equal=COMMAND] [--limit=TIME]
                  [--repetitions=N] [--out=FILE.json] [--resume] [--no-report] [--cuda=MODE]
@@ -59,6 +60,12 @@ def asked(words: list[str]) -> Asked:
         parser.add_argument(flag)
     parser.add_argument("--limit", default="10m")
     parser.add_argument("--repetitions", default="9")
+    if any(word.startswith("--budget") for word in words):
+        raise Failure(
+            "two takes no --budget, as all sizes are measured equally often, in an order that is "
+            "drawn; give fewer sizes or --repetitions=5, or stop with Ctrl-C: --resume goes on",
+            2,
+        )
     passed_on = [word for word in words if word.startswith(_PASSED_ON)]
     given = parser.parse_args([word for word in words if word not in passed_on])
     if given.help:

@@ -45,11 +45,19 @@ def named_path(text: str) -> Path:
 
 
 _PATHS = "result file, or a folder for every *.json below it"
+# What is read where no PATH is given: `crossover` knows where results are.
+KNOWN: list[Path] = []
 
 
 def add_paths(parser: argparse.ArgumentParser, nargs: str = "+", help: str = _PATHS) -> None:
-    """Adds the result files that a command reads, one at least unless `nargs` says otherwise."""
-    parser.add_argument("paths", nargs=nargs, type=named_path, metavar="PATH", help=help)
+    """Adds the result files that a command reads, one at least unless `nargs` says otherwise or
+    some are KNOWN."""
+    default = KNOWN if nargs == "+" else []
+    if default:
+        nargs, help = "*", f"{help} (default: {' '.join(map(str, default))})"
+    parser.add_argument(
+        "paths", nargs=nargs, type=named_path, metavar="PATH", help=help, default=[*default]
+    )
 
 
 def add_output(parser: argparse.ArgumentParser, default: str, of: str = "to write to") -> None:

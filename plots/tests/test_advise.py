@@ -336,14 +336,14 @@ def test_a_measured_network_is_known_without_a_curve_of_others(write, shell):
     document = synthetic.as_file(synthetic.sweep(gpu=False))
     networks = sorted({row["configuration"].get("model", "") for row in document["rows"]} - {""})
     for name, kept in (("own.json", networks[:1]), ("others.json", networks[1:2])):
-        one = json.loads(json.dumps(document))
-        one["rows"] = [r for r in one["rows"] if r["configuration"].get("model") in kept]
-        for row in one["rows"]:
+        few = json.loads(json.dumps(document))
+        few["rows"] = [r for r in few["rows"] if r["configuration"].get("model") in kept]
+        for row in few["rows"]:
             row["label"] = "sgd lr=0.1"
-        names = {row["name"] for row in one["rows"]}
-        one["benchmarks"] = [e for e in one["benchmarks"] if e["name"] in names]
-        one["context"]["date"] = f"2026-01-0{1 + (name == 'others.json')}T00:00:00+00:00"
-        path = write(one, f"files/{name}")
+        names = {row["name"] for row in few["rows"]}
+        few["benchmarks"] = [e for e in few["benchmarks"] if e["name"] in names]
+        few["context"]["date"] = f"2026-01-0{1 + (name == 'others.json')}T00:00:00+00:00"
+        path = write(few, f"files/{name}")
         told = shell("advise", f"--model={networks[0]}", "--gpu=4090", path).out
         assert ("nothing is known of this CPU" in told) == (kept != networks[:1])
         assert ("measured at batch" in told) == (kept == networks[:1])

@@ -92,7 +92,7 @@ def test_report_all_shows_every_file_and_into_a_file_it_is_refused(small, write,
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["validate"], ["report", "a", "--wrong"], ["report", "a", "--detail=0"]],
+    [[], ["validate"], ["report", "a", "--wrong"], ["report", "a", "--detail=0"]],
 )
 def test_wrong_usage_is_one_sentence(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -100,6 +100,11 @@ def test_wrong_usage_is_one_sentence(arguments, capsys):
     assert stopped.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1 and "--help" in printed.err
+
+
+def test_the_nearest_command_is_named(shell):
+    assert "no command 'repot'; did you mean report? " in shell("repot", "a", code=2).err
+    assert "no command 'zzz'; python -m plots --help lists all" in shell("zzz", code=2).err
 
 
 def python(*arguments: str, env: dict[str, str] | None = None) -> Any:

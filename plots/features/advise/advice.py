@@ -204,8 +204,8 @@ class Adviser:
 
     def advice(self, network: Network, most_cards: int | None = None) -> Advice:
         """What is predicted of it, on the first `most_cards` of the cards (None: all)."""
-        own = from_own_rows(_trained_alike(self._file.rows, network.mlp), network.cost)
-        measured = own if network.mlp is None else []
+        from_rows = from_own_rows(_trained_alike(self._file.rows, network.mlp), network.cost)
+        measured = from_rows if network.mlp is None else []
         reasons: Reasons = {}
         answers: list[tuple[str, Prediction | str]] = [(way.label, way) for way in measured]
         if not measured and network.cost.has_own_rates:
@@ -225,7 +225,7 @@ class Adviser:
             ]
             # By its widths it is predicted, as the form does, unless too few others were measured.
             predicted = {answer.device for _, answer in answers if isinstance(answer, Prediction)}
-            instead = {way.label: way for way in own if way.device not in predicted}
+            instead = {way.label: way for way in from_rows if way.device not in predicted}
             answers += instead.items()
             without = {reason: _others(labels, instead) for reason, labels in reasons.items()}
             reasons = {reason: labels for reason, labels in without.items() if labels}
