@@ -35,7 +35,8 @@ if(NOT hwy_FOUND)
   set(HWY_ENABLE_INSTALL OFF)
   FetchContent_Declare(highway
     GIT_REPOSITORY https://github.com/google/highway.git
-    GIT_TAG 1.2.0 SYSTEM)
+    GIT_TAG 457c891775a7397bdb0376bb1031e6e027af1c48 # 1.2.0
+    SYSTEM)
   FetchContent_MakeAvailable(highway)
   add_library(hwy::hwy ALIAS hwy)
 endif()

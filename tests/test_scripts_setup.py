@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -174,12 +175,33 @@ def test_each_file_of_requirements_says_how_much_it_downloads():
     assert environment.DOWNLOADS.keys() == {path.name for path in ROOT.glob("requirements*.txt")}
 
 
+def pins_of(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    return [line.partition(";")[0] for line in lines if line and not line.startswith("#")]
+
+
 def test_requirements_are_pinned():
-    for path in (*environment.FOR_TEST, *environment.FOR_CUDA, *environment.FOR_PEERS):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        pins = [line for line in lines if line and not line.startswith("#")]
-        assert pins
-        assert all("==" in pin.split(";")[0] for pin in pins)
+    pins = [pin for path in ROOT.glob("requirements*.txt") for pin in pins_of(path)]
+    assert len(pins) > 50 and all("==" in pin for pin in pins)
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]
+    assert {*build["requires"]} <= {*pins}
+
+
+def test_the_site_is_built_with_the_packages_of_the_report_by_their_digests():
+    pins = [pin.split() for pin in pins_of(ROOT / ".github" / "site-requirements.txt")]
+    for _, *digests in pins:
+        assert digests and all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", word) for word in digests)
+    of_report = {pin for pin in pins_of(ROOT / "requirements.txt") if not pin.startswith("onednn")}
+    assert {pin for pin, *_ in pins} == of_report
+
+
+def test_what_is_fetched_is_named_by_its_commit():
+    """A tag may be moved."""
+    paths = [*(ROOT / ".github/workflows").glob("*.yml"), *(ROOT / "cmake").glob("*.cmake")]
+    text = "\n".join(path.read_text("utf-8") for path in paths)
+    named = re.findall(r"(?:\buses: *\S+@|GIT_TAG +)([^\s)]+)", text)
+    assert len(named) > 8
+    assert [name for name in named if not re.fullmatch("[0-9a-f]{40}", name)] == []
 
 
 def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
