@@ -9,6 +9,7 @@ kind or an output that cannot be written, 130 stopped by Ctrl-C.
 
 import argparse
 import difflib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> 
     """Runs one command line, without the program's name; returns the exit code. The program has
     `others` among its commands, which are not of here."""
     _prepare_streams()
+    # Without a home that can be written it says so, at length, and goes on by itself.
+    logging.getLogger("matplotlib").addFilter(lambda record: record.levelno >= logging.ERROR)
     try:
         try:
             words = sys.argv[1:] if arguments is None else arguments

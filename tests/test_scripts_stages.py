@@ -2,6 +2,7 @@
 """What ./test runs and leaves out, and what it says of it."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch)
     assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
     assert stages.run_all(table[2:3], None)["lacks"].verdict == "FAILED"
+
+
+def test_what_tests_leave_behind_goes(tmp_path, monkeypatch):
+    """Such as the file of a test that was killed."""
+    places = []
+
+    def leaves(_: object) -> bool:
+        places.append(Path(ran("mktemp").stdout.strip()))
+        return places[0].exists()
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(test.setup, "HOME", tmp_path)
+    monkeypatch.setattr(test.setup, "for_test", lambda _: None)
+    monkeypatch.setattr(test, "chosen", lambda _: [Stage("leaves", "", leaves)])
+    assert test.main([]) == 0
+    assert tmp_path in places[0].parents
+    assert [path.name for path in tmp_path.iterdir()] == ["build"], "with the lock"
 
 
 # --- which files are the project's

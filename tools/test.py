@@ -3,9 +3,11 @@
 
 import os
 import shutil
+import tempfile
 import time
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from plots import __version__
@@ -160,6 +162,15 @@ def chosen(parsed: Namespace) -> list[Stage]:
     return [stage for stage in stages if stage.name in wanted]
 
 
+@contextmanager
+def _own_folder() -> Iterator[None]:
+    """A folder for what tests write and leave, those in C++ as well, also where one is killed."""
+    place = tempfile.TemporaryDirectory(prefix="crossover-test-", ignore_cleanup_errors=True)
+    with place as folder:
+        os.environ["TMPDIR"] = folder
+        yield
+
+
 def main(arguments: list[str]) -> int:
     asked = parse(arguments)
     start = time.monotonic()
@@ -171,7 +182,8 @@ def main(arguments: list[str]) -> int:
         return 0 if fuzz.long(asked.fuzz) else 1
     if asked.all:
         os.environ[ALL] = "1"
-    results |= run_all(chosen(asked), asked)
+    with _own_folder():
+        results |= run_all(chosen(asked), asked)
     results["all"] = Result("", time.monotonic() - start)
     lines = [f"{name:<12}{end.seconds:7.1f} s  {end.verdict}" for name, end in results.items()]
     print("", *lines, sep="\n", flush=True)

@@ -316,3 +316,12 @@ def test_without_processes_the_work_is_done_here(monkeypatch):
 def test_an_exception_comes_back():
     with parallel.Pool(2) as pool, pytest.raises(ValueError, match="0"):
         pool.map(_fail, range(3))
+
+
+def test_without_a_home_that_can_be_written_nothing_is_said_of_it(small, write, tmp_path):
+    kept = {key: text for key, text in os.environ.items() if not key.startswith(("XDG_", "MPL"))}
+    nowhere = {**kept, "HOME": "/dev/null/x", "TMPDIR": str(tmp_path)}
+    words = ("report", write(small), "-o", tmp_path / "out")
+    done = started(*words, env=nowhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [*tmp_path.glob("matplotlib-*")]
