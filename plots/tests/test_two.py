@@ -83,7 +83,10 @@ def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> A
         ways = [(side, steps) for side in SIDES for steps in STEPS]
         for (side, steps), samples in zip(ways, lines, strict=True):
             how = {"size": str(n), "program": side, "step_count": str(steps)}
-            rows.append(mock.Mock(configuration=how, samples=samples, failure=None))
+            doubts = ("left processes",) if side == "first" and n > 1000 else ()
+            rows.append(
+                mock.Mock(configuration=how, samples=samples, failure=None, warnings=doubts)
+            )
     sides = [{"program": side} for side in SIDES]
     sizes = (PairedSize("2054", 2054.0, 20, 3, 0, "second"),)
     refinement = Refinement(
@@ -97,13 +100,14 @@ def commands(*, equal: str = "", intervals: Any = (), refined: bool = True) -> A
 def test_says_both_answers_and_what_is_not_known():
     file = commands(intervals=(PairedInterval("first", 1911.0, 2054.0),))
     sizes = sizes_of(file)
-    crossing, repaid, outputs = answers(file, sizes)
+    crossing, repaid, outputs, doubt = answers(file, sizes)
     assert crossing == (
         "The second program won reliably from between n = 1,911 and 2,054: a step, in 20 pairs of "
         "runs, 95 % sure."
     )
     assert repaid.startswith("The second program has repaid its start-up at n = 4,000 after 20")
     assert outputs == "Outputs were not compared; --equal=COMMAND does that."
+    assert doubt == "Left processes (4 of 6 rows of the first program)."
     assert "by 'cmp'" in answers(commands(equal="cmp"), sizes)[2]
     assert at_answer(sizes, 5000).startswith("At n = 5,000: unmeasured; ./run two ... --at=5000")
     assert at_answer(sizes, 1000) == (

@@ -9,7 +9,8 @@ whose difference is the time of the steps between; docs/howto/two-programs.md sa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal
 
@@ -29,7 +30,7 @@ from plots.core.tables.cells import (
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.rows import File, Refinement, Side
-from plots.text import listed, sentence
+from plots.text import listed, printable, sentence
 
 SIDES: tuple[Side, Side] = ("first", "second")
 _SEED = 20_260_000
@@ -205,7 +206,18 @@ def answers(file: File, sizes: Sequence[Size], at: int | None = None) -> tuple[s
     if command := file.two["equal"]:
         compared = f"Outputs were compared by '{command}'; a size where they differ has no times."
     second = repaid_answer(sizes) if at is None else at_answer(sizes, at)
-    return step_answer(file, sizes), second, compared
+    return step_answer(file, sizes), second, compared, *doubts(file)
+
+
+def doubts(file: File) -> Iterator[str]:
+    """What is doubtful of the rows of each side, such as work that went on after a run."""
+    for side in SIDES:
+        rows = [row for row in file.commands if row.configuration["program"] == side]
+        counts = Counter(warning for row in rows for warning in row.warnings)
+        for warning, count in counts.items():
+            yield sentence(
+                f"{printable(warning, 400)} ({count} of {len(rows)} rows of the {side} program)"
+            )
 
 
 def step_answer(file: File, sizes: Sequence[Size]) -> str:
