@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from scripts import ROOT, ran, refused, script
 
-from tools import build, console, cuda, environment, run
+from tools import build, console, cuda, environment, packages, run
 from tools.environment import Environment
 
 # --- the Python environment
@@ -173,6 +173,23 @@ def test_a_large_download_is_announced_before_it_begins(pins, told, monkeypatch)
 
 def test_each_file_of_requirements_says_how_much_it_downloads():
     assert environment.DOWNLOADS.keys() == {path.name for path in ROOT.glob("requirements*.txt")}
+
+
+@pytest.mark.parametrize(
+    ("told", "size"),
+    [
+        (
+            "'http://a/b_1.deb' b_1.deb 1500000 MD5Sum:0\n'http://a/c.deb' c.deb 600000 MD5Sum:0\n",
+            2,
+        ),
+        ("E: Unable to locate package b\n", None),
+    ],
+)
+def test_apt_tells_how_much_it_downloads(told, size, monkeypatch):
+    asked = []
+    monkeypatch.setattr(packages, "output_of", lambda *words: asked.append(words) or told)
+    assert packages._size(["b"]) == (f" ({size} MB to download)" if size else "")
+    assert asked[0][:2] == ("apt-get", "install") and {"--print-uris", "b"} < {*asked[0]}
 
 
 def pins_of(path: Path) -> list[str]:

@@ -36,7 +36,8 @@ def main() -> int:
     if words[0] in ("-h", "--help"):
         lines = [f"  {name:<18}{text}" for name, text in commands.COMMANDS.items()]
         return guarded(NAME, lambda _: print(HELP + "\n".join(lines), flush=True) or 0)
-    command.KNOWN.append(results.RESULTS)
+    if results.RESULTS.is_dir():
+        command.KNOWN.append(results.RESULTS)
     return cli.main(words, ("run", "networks"))
 
 

@@ -87,7 +87,9 @@ def test_files_that_are_not_there_or_fail(capsys, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text("import no_such_package\n", "utf-8")
     assert main(["import", f"{broken}:make", "--input=3"]) == 1
-    assert "can't be imported: ModuleNotFoundError: No module named" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "can't be imported: ModuleNotFoundError: No module named" in printed
+    assert printed.endswith(f"is to be installed beside PyTorch, for {sys.executable}\n")
 
 
 @pytest.mark.parametrize(

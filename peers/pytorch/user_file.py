@@ -146,7 +146,9 @@ def left_as_found() -> Iterator[None]:
 def failure(error: BaseException) -> str:
     """An exception in one line: what and, in the user's files, where."""
     told = " ".join(str(error).split())[:300]
-    return type(error).__name__ + (f": {told}" if told else "") + place(error)
+    lacks = isinstance(error, ModuleNotFoundError)
+    remedy = f"; what it needs is to be installed beside PyTorch, for {sys.executable}"
+    return type(error).__name__ + (f": {told}" if told else "") + place(error) + remedy * lacks
 
 
 def place(error: BaseException) -> str:
