@@ -177,3 +177,8 @@ def test_a_shell_gives_back_the_words_without_the_results_place_and_filter():
     data = "--data=it's $HOME `x`.csv"
     run = replace(run, command=("bench", data), environment={"OMP_NUM_THREADS": "2 ; rm x"})
     assert shlex.split(command(run)) == ["OMP_NUM_THREADS=2 ; rm x", "./build/bench", data]
+    # Nor does it when it is copied: nothing is started, loaded or written that the file names.
+    words = ("bench", "--meter=touch x", "--peer=touch x", "--threads=1")
+    told = {"LD_PRELOAD": "./x.so", "a b": "1", "LOG": "/x"}
+    copied = ["./build/bench", "--meter=COMMAND", "--peer=COMMAND", "--threads=1"]
+    assert shlex.split(command(replace(run, command=words, environment=told))) == copied

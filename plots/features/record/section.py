@@ -213,10 +213,22 @@ _LEFT_OUT = re.compile(
 )
 
 
+# A file may be anybody's: what is copied from it starts no program, and loads and writes no file.
+_STARTS = re.compile(r"(--(?:meter|peer)=).*", re.DOTALL)
+
+
 def command(run: Run) -> str:
     """What was typed, for a shell: environment, program, arguments but for the results' place."""
-    set_to = (f"{_quoted(name)}={_quoted(value)}" for name, value in run.environment.items())
-    words = (_quoted(word) for word in run.command[1:] if not _LEFT_OUT.match(word))
+    set_to = (
+        f"{_quoted(name)}={_quoted(value)}"
+        for name, value in run.environment.items()
+        if "/" not in value and name.isidentifier()
+    )
+    words = (
+        _quoted(_STARTS.sub(r"\1COMMAND", word))
+        for word in run.command[1:]
+        if not _LEFT_OUT.match(word)
+    )
     return " ".join([*set_to, BENCH, *words])
 
 
