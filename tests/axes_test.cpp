@@ -219,5 +219,17 @@ TEST(Axes, ClassesThatNoLabelCanTellAreRefused) {
   EXPECT_THROW(parse({"--mlp=2,2147483649"}), UsageError);
 }
 
+TEST(Networks, WidthsAreReadAsNamesHaveThem) {
+  EXPECT_EQ(parse({"--mlp=784-512-10"}).tasks.front().model.name, "mlp-784-512-10");
+  EXPECT_THROW(parse({"--mlp=-784,10"}), UsageError);
+}
+
+TEST(Networks, OneOutputIsANumber) {
+  EXPECT_EQ(parse({"--mlp=20,64,1"}).tasks.front().model.name, "mlp-20-64-1-mse");
+  EXPECT_EQ(parse({"--mlp=20,64,1", "--loss-function=bce"}).tasks.front().model.name,
+            "mlp-20-64-1-bce");
+  EXPECT_THROW(parse({"--mlp=20,64,1", "--loss-function=cross-entropy"}), UsageError);
+}
+
 }  // namespace
 }  // namespace crossover::bench

@@ -26,8 +26,11 @@ std::vector<std::int64_t> widths_in(const std::string& text) {
   if (text == "auto,auto") {
     return {of_the_data, of_the_data};
   }
-  std::vector<std::int64_t> widths =
-      parse_numbers<std::int64_t>("--mlp", std::string(inner), 1, largest_size);
+  std::string numbers(inner);
+  if (numbers.find(',') == std::string::npos && !numbers.starts_with('-')) {
+    std::ranges::replace(numbers, '-', ',');  // as names have them: 784-512-10
+  }
+  std::vector<std::int64_t> widths = parse_numbers<std::int64_t>("--mlp", numbers, 1, largest_size);
   if (reads_features) {
     widths.insert(widths.begin(), of_the_data);
   }
@@ -82,7 +85,8 @@ Task custom_mlp(const NetworkFlags& flags) {
   if (activation != Activation::relu) {
     name.append("-").append(name_in(named_activations, activation));
   }
-  const LossFunction loss = flags.loss.value_or(LossFunction::cross_entropy);
+  const LossFunction usual = widths.back() == 1 ? LossFunction::mse : LossFunction::cross_entropy;
+  const LossFunction loss = flags.loss.value_or(usual);
   if (loss != LossFunction::cross_entropy) {
     name.append("-").append(name_of(loss));
   }
@@ -131,8 +135,9 @@ constexpr double smallest_scale = 1e-3, largest_scale = 1e3;
 std::vector<Flag> network_flags(NetworkFlags& to) {
   Flag loss = choice(
       "--loss-function", losses(),
-      "loss of --mlp: of classes (the default), mean squared error, or binary cross-entropy with "
-      "logits; for the last two the last width is a number of outputs, each with a target",
+      "loss of --mlp: of classes (the default), mean squared error (the default of one output), or "
+      "binary cross-entropy with logits; for the last two the last width is a number of outputs, "
+      "each with a target",
       to.loss);
   loss.take = [take = loss.take](const std::string& flag, std::string text) {
     std::ranges::replace(text, '_', '-');  // as files write it

@@ -166,7 +166,7 @@ def network_of(model: str) -> Mlp | None:
 
 def widths_in(text: str) -> tuple[int, ...]:
     """The widths of --mlp. Raises CostError where they are none."""
-    parts = text.split(",")
+    parts = re.split("[,-]", text)
     widths = tuple(width for part in parts if (width := whole(part.strip())))
     if len(widths) < len(parts):
         raise CostError(
@@ -174,6 +174,11 @@ def widths_in(text: str) -> tuple[int, ...]:
             "--mlp=784,512,10"
         )
     return widths
+
+
+def usual_loss(widths: Sequence[int]) -> str:
+    """That of a network where none is named: one output is a number, more are classes."""
+    return "mse" if widths[-1] == 1 else "cross_entropy"
 
 
 def disc_widths(layers: int, factor: float = 1.0) -> tuple[int, ...]:

@@ -4,6 +4,7 @@
 import html
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -52,6 +53,7 @@ frame.onload = () => {
     return {
       hidden: form.hidden,
       sentence: page.querySelector("#ask output p")?.textContent,
+      command: page.querySelector("#ask pre").textContent.trim(),
       notes: [...page.querySelectorAll("#ask output .note")].map(note => note.textContent),
       lines: rows.map(row => [row.cells[0].textContent, row.cells[4].textContent,
         ...[1, 2, 3].map(i => Number(row.cells[i].dataset.value))]),
@@ -99,8 +101,9 @@ def check(file: File, fitted, question: dict[str, str], widths, answer) -> None:
     sizes = int(question["batch"]), int(question["rows"])
     how = (question[what] for what in USUAL)
     mlp = Mlp(widths, *sizes, question["precision"], *how)
-    cards = (load_cards()[question["card"]],)
-    advice = Adviser(file, mlp.precision, cards=cards, fit=fitted).advice(Network(mlp.cost(), mlp))
+    cards = (load_cards()[question["card"]],) if question["card"] else ()
+    adviser = Adviser(file, mlp.precision, cards=cards, asked=True, fit=fitted)
+    advice = adviser.advice(Network(mlp.cost(), mlp))
     expected = advice.shortened()
     assert [line[0] for line in answer["lines"]] == [prediction.label for prediction in expected], (
         question
@@ -151,17 +154,38 @@ def test_a_measured_gpu_answers_too_and_its_rows_take_over(read, fitted, tmp_pat
     over = replace(fitted, observations=observations, scores=dict.fromkeys("abcdefghi", 0.4))
     networks = ((784, 512, 10), of_size(44_710), of_size(50_000))
     sizes = ((784, 512, 10), (44_710,), (50_000,))
-    questions = [question(size, 100, 1000, card="l4") for size in sizes]
+    questions = [question(size, 100, 1000, card=card) for size in sizes for card in ("l4", "")]
     shown = answers(page_of(file, over), questions, tmp_path)
-    for asked, widths, answer in zip(questions, networks, shown, strict=True):
+    asked_networks = [widths for widths in networks for _ in range(2)]
+    for asked, widths, answer in zip(questions, asked_networks, shown, strict=True):
         check(file, over, asked, widths, answer)
-    assert any(line[0].startswith("GPU, ") for line in shown[0]["lines"])
+    on_the_card, on_its_own = shown[:2]
+    assert any(line[0].startswith("GPU, ") for line in on_the_card["lines"])
+    assert " on an L4: " in on_the_card["sentence"] and " on its GPU: " in on_its_own["sentence"]
+
+
+def test_the_command_asks_what_the_form_does(cpu_file, fitted, shell, tmp_path):
+    questions = [
+        question((784, 512, 10), 100, 1000, card="l4"),
+        question((20, 64, 64, 1), 32, 500, card="h200", loss="", epochs="3"),
+        question((20, 64, 1), 2000, 2000, card="h200", loss="bce", optimizer="adam", threads="2"),
+        question((50_000,), 100, 1000, card="l4", activation="leaky_relu"),
+        question((784, 512, 10), 100, 1000, card="l4") | {"network": "784-512-10"},
+    ]
+    shown = answers(page_of(cpu_file, fitted), questions, tmp_path)
+    for answer in shown:
+        program, *words = shlex.split(answer["command"])
+        assert words[:3] == ["-m", "plots", "advise"] and program == ".venv/bin/python"
+        printed = " ".join(shell(*words[2:]).out.split())
+        assert answer["sentence"] in printed, answer["command"]
+    assert "--loss" not in shown[1]["command"]
+    assert shown[4]["command"] == shown[0]["command"]
 
 
 def test_what_cannot_be_answered_is_a_sentence(cpu_file, fitted, tmp_path):
     wrong = {
         "Layer widths are whole numbers": {"network": "784,x,10"},
-        "number of classes": {"network": "784,1"},
+        "Cross-entropy needs two classes": {"network": "784,1"},
         "whole numbers from 1 on": {"batch": "0"},
         "An epoch has 1,000 rows": {"batch": "1001"},
     }

@@ -93,8 +93,8 @@ class Advice:
 
     @property
     def gpus(self) -> tuple[Prediction, ...]:
-        """The fastest way of each GPU; first the one to compare the CPU with: the file's own, or
-        else the first card."""
+        """The fastest way of each GPU; first the one to compare the CPU with: a card that was asked
+        for, else the file's own, else the first card."""
         devices = dict.fromkeys(way.device for way in self.predictions if way.device != CPU)
         return tuple(filter(None, (fastest(self.predictions, device) for device in devices)))
 
@@ -147,7 +147,8 @@ def seen(file: File) -> dict[str, list[str]]:
 class Adviser:
     """Is fitted to a file once, and then answers for any network that is trained in one precision,
     with an update every so many batches; by `fit` also on `cards`, in each of `ways`. It answers in
-    `quantity`; `second` says how much of that a second of each side is."""
+    `quantity`; `second` says how much of that a second of each side is. Cards that were `asked` for
+    stand before the file's own GPU: the answer is about the first."""
 
     def __init__(
         self,
@@ -156,6 +157,7 @@ class Adviser:
         accumulate: int = 1,
         *,
         cards: Sequence[Card] = (),
+        asked: bool = False,
         fit: Fit | None = None,
         ways: Sequence[Way] = WAYS,
         quantity: Quantity = TIME,
@@ -164,6 +166,7 @@ class Adviser:
         self.quantity, self._second = quantity, second or dict.fromkeys(SIDES, 1.0)
         self._file, self.fit, self._ways = file, fit, ways
         self.cards = tuple(cards) if fit else ()
+        self._asked = asked
         self.series, self.reasons = fit_series(file, precision, accumulate)
         self.precision = self.cpu_precision = precision
         if precision != _ELSE and not any(series.device == CPU for series in self.series):
@@ -229,11 +232,12 @@ class Adviser:
             answers += instead.items()
             without = {reason: _others(labels, instead) for reason, labels in reasons.items()}
             reasons = {reason: labels for reason, labels in without.items() if labels}
-        answers += [
+        on_cards: list[tuple[str, Prediction | str]] = [
             (short_gpu(card.name), self._of_card(card, way, network.cost))
             for card in self.cards[:most_cards]
             for way in self._ways
         ]
+        answers = [*on_cards, *answers] if self._asked else [*answers, *on_cards]
         for label, answer in answers:
             if isinstance(answer, str):
                 reasons[answer] = tuple(dict.fromkeys((*reasons.get(answer, ()), label)))

@@ -306,7 +306,7 @@ if (askForm) {
       reasons.push(`${label}: the network is ${significant(beyond)} times beyond the measured ` +
         "range, so the band is wider");
     const on = device => predictions.filter(way => way.device === device);
-    const cpus = on("cpu"), gpus = ["cuda", card?.id].map(device => fastest(on(device)));
+    const cpus = on("cpu"), gpus = [card?.id, "cuda"].map(device => fastest(on(device)));
     return {cpus, cpu: fastest(cpus), gpus: gpus.filter(Boolean), reasons};
   }
 
@@ -347,19 +347,21 @@ if (askForm) {
   const whole = text => /^[1-9]\d{0,7}$/.test(text.trim()) ? Number(text) : 0;
 
   function asked() {
-    const widths = field("network").split(",").map(whole);
+    const widths = field("network").split(/[,-]/).map(whole);
     const [batch, rows, epochs] = ["batch", "rows", "epochs"].map(name => whole(field(name)));
     if (!widths.every(Boolean))
       return "Layer widths are whole numbers with commas between them, such as 784,512,10.";
-    const [activation, optimizer, loss] = ["activation", "optimizer", "loss"].map(field);
-    if (widths.length > 1 && widths[widths.length - 1] < 2 && isClasses(loss))
-      return "The last width is the number of classes, two or more.";
+    const [activation, optimizer] = ["activation", "optimizer"].map(field);
+    const isNumber = widths.length > 1 && widths[widths.length - 1] === 1;
+    const loss = field("loss") || (isNumber ? "mse" : "cross_entropy");
+    if (isNumber && isClasses(loss))
+      return "Cross-entropy needs two classes or more: one output takes mse or bce.";
     if (!batch || !rows || !epochs) return "Batch, rows and epochs are whole numbers from 1 on.";
     if (batch > rows) return `An epoch has ${counted(rows, "row")}: a batch cannot be larger.`;
     const card = known.cards.find(({id}) => id === field("card"));
     const shape = widths.length > 1 ? widths : ofSize(widths[0]);
     const network = {widths: shape, batch, rows, activation, optimizer, loss};
-    return {network, epochs, machine: Number(field("machine")) || 0, card,
+    return {network, epochs, machine: Number(field("machine")) || 0, card, isSize: widths.length === 1,
             precision: field("precision"), threads: field("threads")};
   }
 
@@ -380,10 +382,25 @@ if (askForm) {
     return row;
   }
 
+  /// What asks the same in a shell: what the form has otherwise than `advise` by itself.
+  const shell = document.querySelector("#ask pre code"), [program] = shell.textContent.split(" --mlp ");
+  const usual = {batch: "100", epochs: "1", precision: "f32", activation: "relu",
+                 optimizer: "sgd", loss: "", threads: "", card: ""};
+  const flags = {loss: "loss-function", card: "gpu"};
+
+  function command({network: {widths, batch, rows}, machine, isSize}) {
+    const given = Object.keys(usual).filter(name => field(name) !== usual[name]);
+    const words = given.map(name => `--${flags[name] ?? name} ${field(name)}`);
+    if (rows !== Math.max(batch, 1000)) words.push(`--rows ${rows}`);
+    const asks = isSize ? `--params ${field("network")}` : `--mlp ${widths.join(",")}`;
+    return [program, asks, ...words, known.machines[machine].path].join(" ");
+  }
+
   function show() {
     const what = asked();
     if (typeof what === "string") return answer.replaceChildren(element("p", what, "note"));
-    const {network: {widths, rows}, epochs} = what;
+    const {network: {widths, rows, loss}, epochs} = what;
+    shell.textContent = command(what);
     const advice = advise(what), lines = [...advice.cpus, ...advice.gpus];
     const reasons = advice.reasons.map(
       reason => element("p", `${reason[0].toUpperCase()}${reason.slice(1)}.`, "note"));
@@ -393,7 +410,8 @@ if (askForm) {
     titles.forEach((title, i) => head.append(element("th", title, i && i < 4 ? "number" : "")));
     table.createTBody().append(...lines.map(way => line(way, advice.cpu, epochs)));
     const scrolling = element("div", "", "table");
-    const shape = `${widths.join("-")}, ${counted(params(widths), "parameter")}; predicted, not measured`;
+    const trained = isClasses(loss) ? "" : `, ${loss}`;
+    const shape = `${widths.join("-")}${trained}, ${counted(params(widths), "parameter")}; predicted, not measured`;
     table.prepend(document.createElement("caption"));
     table.caption.append(element("span", shape));
     scrolling.append(table);

@@ -24,7 +24,16 @@ from plots.core.command import (
 )
 from plots.core.cost import BENCH_PATH, Cost, CostError, load_cost, run_bench
 from plots.core.costs import kept_cost
-from plots.core.mlp import ACTIVATIONS, OPTIMIZERS, PRECISIONS, Mlp, network_of, of_size, widths_in
+from plots.core.mlp import (
+    ACTIVATIONS,
+    OPTIMIZERS,
+    PRECISIONS,
+    Mlp,
+    network_of,
+    of_size,
+    usual_loss,
+    widths_in,
+)
 from plots.core.page.section import Block
 from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
 from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
@@ -69,7 +78,11 @@ _TRAINING = {
     "--rows": ("N", "samples per epoch (default: the network's own, or 1000)"),
     "--activation": ("NAME", ", ".join(ACTIVATIONS)),
     "--optimizer": ("NAME", ", ".join(OPTIMIZERS)),
-    "--loss-function": ("NAME", "cross-entropy, mse or bce, of --mlp and --params"),
+    "--loss-function": (
+        "NAME",
+        "cross-entropy, mse or bce, of --mlp and --params (default: mse of one output, else "
+        "cross-entropy)",
+    ),
     "--accumulate": ("K", "update once every K batches"),
     "--precision": ("NAME", f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
 }
@@ -177,6 +190,7 @@ def _answer(
         cost.precision,
         cost.accumulate,
         cards=[card for card in cards if card != measured],
+        asked=options.gpu is not None and measured not in cards,
         fit=fitted,
         quantity=of[0],
         second=of[1],
@@ -334,7 +348,8 @@ def _mlp(flags: dict[str, str]) -> Mlp | None:
     """The fully connected network; None where it is of another kind."""
     loss = flags.get("--loss-function", "cross-entropy").replace("-", "_")
     if "--mlp" in flags:
-        plain = Mlp(widths_in(flags["--mlp"]), loss=loss)
+        widths = widths_in(flags["--mlp"])
+        plain = Mlp(widths, loss=loss if "--loss-function" in flags else usual_loss(widths))
     elif "--params" in flags:
         plain = Mlp(of_size(_number("--params", flags["--params"])), loss=loss)
     elif named := network_of(flags.get("--model", "")):

@@ -14,11 +14,10 @@ from plots.core.machines import short_gpu
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, PRECISIONS, TIMED
 from plots.core.page.page import environment
 from plots.core.page.section import Block, Context, Section, Widget
-from plots.features.advise.advice import UNLIKE, Adviser, seen
+from plots.features.advise.advice import GPU, UNLIKE, Adviser, seen
 from plots.features.advise.analysis import FARTHEST, Series
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
 from plots.features.predict.answer import Predictions
-from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
@@ -36,6 +35,7 @@ from plots.file.rows import File
 from plots.text import printable
 
 _FOLDER = Path(__file__).parent
+_COMMAND = ".venv/bin/python -m plots advise"
 _OVERHEADS = ("wait", "graph_launch", "small_copy")
 
 
@@ -52,8 +52,9 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     ]
     if not shown:
         return None
-    first = shown[0][0]
-    path = shlex.quote(printable(str(first.path), 400))
+    machines = [machine for _, machine in shown]
+    card = "" if _has_gpu(machines[0]) else DEFAULT_CARDS[0]
+    gpu = f" --gpu {card}" if card else ""
     return Section(
         title="Ask for your own network",
         anchor="ask",
@@ -61,24 +62,19 @@ def build(files: Sequence[File], context: Context) -> Section | None:
             "How long a fully connected network would train here and on a graphics card: "
             f"{NOT_MEASURED}."
         ),
-        widget=_widget(
-            [machine for _, machine in shown], predicted.fit, card_of(first, load_cards())
-        ),
+        widget=_widget(machines, predicted.fit, card),
         blocks=(
             Block(
-                lead="The same on the command line, for other kinds of networks and cards as well:",
-                commands=(
-                    f".venv/bin/python -m plots advise --mlp 784,512,10 --gpu rtx-4060 {path}",
-                ),
+                lead="The same on the command line, where --network and --model ask for others:",
+                commands=(f"{_COMMAND} --mlp 784,512,10{gpu} {machines[0]['path']}",),
             ),
         ),
         notes=band_notes(predicted.fit)[:1],
     )
 
 
-def _widget(machines: Sequence[dict[str, Any]], fit: Fit, measured: Card | None) -> Widget:
+def _widget(machines: Sequence[dict[str, Any]], fit: Fit, chosen: str) -> Widget:
     cards = [card for card in load_cards().values() if ceiling(card, "f32")]
-    chosen = next(name for name in DEFAULT_CARDS if measured is None or name != measured.id)
     known = {"machines": machines, "cards": [_card(card) for card in cards], **_model(fit)}
     # Nothing in a machine's name may end the element.
     data = json.dumps(known, separators=(",", ":")).replace("<", "\\u003c")
@@ -91,6 +87,7 @@ def _widget(machines: Sequence[dict[str, Any]], fit: Fit, measured: Card | None)
         losses=("cross_entropy", *LOSSES),
         cards=known["cards"],
         chosen=chosen,
+        own=any(_has_gpu(machine) for machine in machines),
         data=Markup(data),
     )
     return Widget(
@@ -108,7 +105,13 @@ def _machine(file: File) -> dict[str, Any]:
         if adviser.series:
             fitted = [_fitted(series) for series in adviser.series]
             by_precision[precision] = {"cpu": adviser.cpu_precision, "series": fitted}
-    return {"name": file.machine.id, "series": by_precision, "seen": seen(file)}
+    path = shlex.quote(printable(str(file.path), 400))
+    return {"name": file.machine.id, "path": path, "series": by_precision, "seen": seen(file)}
+
+
+def _has_gpu(machine: dict[str, Any]) -> bool:
+    fitted = machine["series"].values()
+    return any(series["device"] == GPU for known in fitted for series in known["series"])
 
 
 def _fitted(series: Series) -> dict[str, Any]:
