@@ -12,7 +12,7 @@ from itertools import starmap
 
 import numpy as np
 
-from plots.core.comparability import obstacles
+from plots.core.comparability import is_of_one_code, obstacles
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.network import best, epoch_rows, on_device, per_iteration
@@ -91,9 +91,16 @@ class SideBySide:
         """Whether one of them has work in common with the baseline, whose own ratios are 1."""
         return any(standing.ratios for standing in self.others)
 
-    def is_of_two_programs(self, standing: Standing) -> bool:
-        """Whether the ratios of `standing` are of two commits, and so of machine and program."""
-        return standing.file.software.commit != self.baseline.software.commit
+    def is_of_one_code(self, standing: Standing, family: str, place: str) -> bool:
+        """Whether that ratio of `standing` is of the machines alone, and not of the program too."""
+        pairs = standing.ratios[family, place].pairs
+        devices = {row.device for pair in pairs for row in pair}
+        return is_of_one_code(standing.file, self.baseline, family, devices)
+
+    def of_other_code(self, standing: Standing) -> list[str]:
+        """The families whose ratios are of machine and program, in the order of the table."""
+        apart = {key[0] for key in standing.ratios if not self.is_of_one_code(standing, *key)}
+        return [family for family in SHOWN_FAMILIES if family in apart]
 
 
 class UnknownMachineError(Exception):
