@@ -5,6 +5,7 @@ docs/method/machines.md defines them.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +21,8 @@ from plots.file.axes import DEVICES, Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
-from plots.file.rows import File, Row
-from plots.text import printable
+from plots.file.rows import File, Machine, Row
+from plots.text import counted, printable
 
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
@@ -156,6 +157,16 @@ def short_processor(name: str) -> str:
     words = name.replace("(R)", "").replace("(TM)", "").split(" @ ")[0].split()
     kept = [word for word in words if word not in ("CPU", "Processor") and "-Core" not in word]
     return " ".join(kept) or name
+
+
+def processor_words(machine: Machine) -> str:
+    """The processor of `machine` and its cores, with CPUID's family and model where the machine's
+    id has them, as the processor's name then says too little."""
+    name = short_processor(machine.cpu.model)
+    hidden = re.search(r"-([0-9]+)-([0-9]+)-[0-9]+c$", machine.id)
+    if hidden and not re.search("[0-9]", name):
+        name += f" (family {hidden[1]}, model {hidden[2]})"
+    return f"{name}, {counted(machine.cpu.cores, 'core')}"
 
 
 def short_gpu(name: str) -> str:

@@ -4,6 +4,7 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from plots.core.machines import (
     SORTS,
     UnknownMachineError,
     named,
+    processor_words,
     short_gpu,
     short_processor,
     side_by_side,
@@ -209,6 +211,22 @@ def test_part_of_a_table_keeps_the_notes_of_its_cells(read):
 def test_processors_are_named_shortly(name, short):
     assert short_processor(name) == short
     assert short_gpu("NVIDIA GeForce RTX 4090") == "RTX 4090"
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "words"),
+    [
+        ("AMD EPYC", "amd-epyc-25-17-2c", "AMD EPYC (family 25, model 17), 2 cores"),
+        ("AMD EPYC", "amd-epyc-2c", "AMD EPYC, 2 cores"),
+        ("Intel(R) N 100", "intel-n-100-5-2c", "Intel N 100, 2 cores"),
+    ],
+)
+def test_processors_that_hide_their_model_are_told_apart(model, machine, words):
+    cpu = SimpleNamespace(model=model, cores=2)
+    assert processor_words(SimpleNamespace(id=machine, cpu=cpu)) == words
+
+
+def test_gpus_are_named_shortly():
     assert short_gpu("NVIDIA H100 PCIe") == "H100 PCIe"
 
 

@@ -23,8 +23,8 @@ from plots.core.machines import (
     Standing,
     crossover_number,
     networks_of,
+    processor_words,
     short_gpu,
-    short_processor,
 )
 from plots.core.network import per_iteration
 from plots.core.tables.cells import Field, date_cell, number_field, table_of, text_field
@@ -83,8 +83,8 @@ def machines_table(side: SideBySide) -> Table:
         return Cell(file.machine.id, file.machine.id, bold=bold, marks=marks(doubts, notes))
 
     def cpu(standing: Standing) -> Cell:
-        cpu = standing.file.machine.cpu
-        return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
+        machine = standing.file.machine
+        return Cell(processor_words(machine), machine.cpu.model)
 
     def time(model: str, device: str) -> Field:
         def cell(standing: Standing) -> Cell:
