@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from plots import __version__
 from plots.commands import COMMANDS, module_of
+from plots.completion import bash
 from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED, WrongUsageError
 from plots.text import printable
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+COMPLETION = "--print-completion"
 INSTALLED = "crossover"  # as pyproject.toml names the command
 
 
@@ -46,6 +48,9 @@ def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> 
     try:
         try:
             words = sys.argv[1:] if arguments is None else arguments
+            if list(words) == [COMPLETION]:
+                print(bash(_each_parser()), end="")
+                return EXIT_OK
             _check_command(words, others)
             options = _parser(words).parse_args(words)
             return options.run(options)
@@ -128,3 +133,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             command.configure(subparser)
             subparser.set_defaults(run=command.run)
     return parser
+
+
+def _each_parser() -> dict[str, argparse.ArgumentParser]:
+    """By its command's name, with all of its flags."""
+    parsers = {}
+    for name in COMMANDS:
+        parsers[name] = argparse.ArgumentParser()
+        module_of(name).configure(parsers[name])
+    return parsers

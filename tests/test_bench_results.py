@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from bench_runs import DISC, SHORT, Document, bench, epoch_name, measure, samples, strict
 from scripts import ran
+from test_code_versions import table
 
 PARAMETERS = {"disc-2": 22, "disc-4": 230, "heart": 1522}
 COMPARE = Path("/usr/share/benchmark/compare.py")  # of libbenchmark-tools
@@ -77,6 +78,8 @@ def test_context(grid):
     assert crossover["configuration"]["min_time_seconds"] == 0.001
     assert crossover["machine"] == strict(bench("--machine").stdout)
     assert crossover["load_average_end"]
+    numbers = {key: version["number"] for key, version in table()["versions"].items()}
+    assert crossover["code_versions"] == ({} if crossover["software"]["dirty"] else numbers)
 
 
 def of_six_digits(text: str) -> float:

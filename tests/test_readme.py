@@ -21,6 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from plots import __version__  # noqa: E402
 from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.tables.formats import as_markdown  # noqa: E402
@@ -161,6 +162,13 @@ def test_a_method_is_said_in_600_words():
     """What was measured and simulated stands in docs/evidence."""
     words = {path.name: len(path.read_text("utf-8").split()) for path in METHOD.glob("*.md")}
     assert {name: count for name, count in words.items() if count > MOST_WORDS_OF_METHOD} == {}
+
+
+def test_a_citation_names_the_newest_release():
+    cited = dict(re.findall(r"^([\w-]+): (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M))
+    release = re.search(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert release and (cited["version"], cited["date-released"]) == release.groups()
+    assert cited["version"] == __version__
 
 
 def test_the_readme_is_short():

@@ -13,6 +13,7 @@ HELP = """\
 usage: crossover                measure for a minute, and answer: from what size is a GPU worth it?
        crossover run ...        measure more, a network of your own, two programs: run --help
        crossover networks ...   import a network of your own, or show one: networks --help
+       crossover --print-completion   what bash sources to complete all this
        crossover COMMAND ...    read result files:
 
 """

@@ -184,6 +184,17 @@ Json run_configuration_json(const Arguments& arguments, const std::vector<std::s
   return configuration;
 }
 
+/// By family and device; none where uncommitted changes may have changed the code.
+Json code_versions_json() {
+  Json versions = Json::object();
+  for (const build::CodeVersion& version : build::code_versions) {
+    if (!is_dirty()) {
+      versions[version.rows] = version.number;
+    }
+  }
+  return versions;
+}
+
 /// What is to be known of the keys of rows' configurations, in the order of names.
 Json axes_json() {
   Json json = Json::array();
@@ -296,6 +307,7 @@ Json context_json(const Arguments& arguments, const std::vector<std::string>& co
         {"complete", false},
         {"machine", machine_json(devices)},
         {"software", software_json(devices)},
+        {"code_versions", code_versions_json()},
         {"configuration", run_configuration_json(arguments, command)},
         {"axes", axes_json()},
         {"counters", counters_json()},

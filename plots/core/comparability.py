@@ -6,9 +6,10 @@ does: compiler, flags, libraries, clocks and cards may differ then, and are note
 and how denormal numbers were treated are part of the question, and must not differ.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from plots.file.rows import File
+from plots.text import listed
 
 Facts = Mapping[str, object]
 
@@ -32,8 +33,9 @@ def remarks(
     files are called in them."""
     phrases = obstacles(first, second)
     is_same_machine = first.machine.id == second.machine.id
-    if not is_same_machine and first.software.commit != second.software.commit:
-        phrases.append("machine and commit both differ, so a ratio is of both")
+    if not is_same_machine and (families := _of_other_code(first, second)):
+        code = f"the code of {listed(families)}"
+        phrases.append(f"machine and {code} both differ, so these ratios are of both")
     decisive = _differences(_decisive(first), _decisive(second))
     phrases += [phrase for phrase in decisive if phrase not in phrases]
     if is_same_machine:
@@ -46,6 +48,31 @@ def remarks(
     for which, file in zip(names, (first, second), strict=True):
         phrases += (f"the {which} {doubt}" for doubt in _doubts(file))
     return phrases
+
+
+def is_of_one_code(first: File, second: File, family: str, devices: Iterable[str]) -> bool:
+    """Whether rows of `family` on `devices` ran through the same code in both files: at one commit,
+    or at two between which its number stayed."""
+    if first.software.commit == second.software.commit:
+        return True
+    numbers = [
+        [file.code_versions.get(f"{family}/{device}") for device in devices]
+        for file in (first, second)
+    ]
+    return numbers[0] == numbers[1] and None not in numbers[0]
+
+
+def _of_other_code(first: File, second: File) -> list[str]:
+    """Families of rows that both have, of which this is not known."""
+    both = {(row.family, row.device): None for row in first.rows}
+    theirs = {(row.family, row.device) for row in second.rows}
+    return list(
+        dict.fromkeys(
+            family
+            for family, device in both
+            if (family, device) in theirs and not is_of_one_code(first, second, family, [device])
+        )
+    )
 
 
 def _doubts(file: File) -> Iterator[str]:

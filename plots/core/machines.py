@@ -5,6 +5,7 @@ docs/method/machines.md defines them.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from itertools import starmap
 
 import numpy as np
 
-from plots.core.comparability import obstacles
+from plots.core.comparability import is_of_one_code, obstacles
 from plots.core.crossover import Comparison, comparisons
 from plots.core.headline import foremost
 from plots.core.network import best, epoch_rows, on_device, per_iteration
@@ -20,8 +21,8 @@ from plots.file.axes import DEVICES, Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
-from plots.file.rows import File, Row
-from plots.text import printable
+from plots.file.rows import File, Machine, Row
+from plots.text import counted, printable
 
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
@@ -91,9 +92,16 @@ class SideBySide:
         """Whether one of them has work in common with the baseline, whose own ratios are 1."""
         return any(standing.ratios for standing in self.others)
 
-    def is_of_two_programs(self, standing: Standing) -> bool:
-        """Whether the ratios of `standing` are of two commits, and so of machine and program."""
-        return standing.file.software.commit != self.baseline.software.commit
+    def is_of_one_code(self, standing: Standing, family: str, place: str) -> bool:
+        """Whether that ratio of `standing` is of the machines alone, and not of the program too."""
+        pairs = standing.ratios[family, place].pairs
+        devices = {row.device for pair in pairs for row in pair}
+        return is_of_one_code(standing.file, self.baseline, family, devices)
+
+    def of_other_code(self, standing: Standing) -> list[str]:
+        """The families whose ratios are of machine and program, in the order of the table."""
+        apart = {key[0] for key in standing.ratios if not self.is_of_one_code(standing, *key)}
+        return [family for family in SHOWN_FAMILIES if family in apart]
 
 
 class UnknownMachineError(Exception):
@@ -149,6 +157,16 @@ def short_processor(name: str) -> str:
     words = name.replace("(R)", "").replace("(TM)", "").split(" @ ")[0].split()
     kept = [word for word in words if word not in ("CPU", "Processor") and "-Core" not in word]
     return " ".join(kept) or name
+
+
+def processor_words(machine: Machine) -> str:
+    """The processor of `machine` and its cores, with CPUID's family and model where the machine's
+    id has them, as the processor's name then says too little."""
+    name = short_processor(machine.cpu.model)
+    hidden = re.search(r"-([0-9]+)-([0-9]+)-[0-9]+c$", machine.id)
+    if hidden and not re.search("[0-9]", name):
+        name += f" (family {hidden[1]}, model {hidden[2]})"
+    return f"{name}, {counted(machine.cpu.cores, 'core')}"
 
 
 def short_gpu(name: str) -> str:

@@ -39,6 +39,7 @@ def other_builds(file: File) -> dict[str, File]:
             refinements=(),
             peers=(),
             builds=(),
+            code_versions=file.code_versions if name == SAME else {},
         )
         for name, rows in rows_of.items()
     }

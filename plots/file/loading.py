@@ -44,6 +44,7 @@ from plots.text import printable
 
 SCHEMA_VERSION = 2
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
+_EARLIER_VERSIONS = Path(__file__).parents[1] / "reference" / "code_versions.json"
 
 _LARGEST = 1e40  # of any number
 
@@ -143,7 +144,20 @@ def _file(path: Path, document: Any) -> File:
         two=crossover.get("peers", {}).get("command", {}),
         ladders=ladders,
         networks={fields["name"]: json.dumps(fields) for fields in crossover.get("networks", ())},
+        code_versions=_code_versions(crossover),
     )
+
+
+@cache
+def _earlier_versions() -> dict[str, dict[str, int]]:
+    return json.loads(_EARLIER_VERSIONS.read_text(encoding="utf-8"))
+
+
+def _code_versions(crossover: dict[str, Any]) -> dict[str, int]:
+    """Those that the file says; of one from before it could, those of its commit."""
+    software = crossover["software"]
+    known = {} if software["dirty"] else _earlier_versions().get(software["commit"], {})
+    return crossover.get("code_versions", known)
 
 
 def _part(row: Row) -> str:

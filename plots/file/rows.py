@@ -349,7 +349,8 @@ PARTS = ("rows", "copies", "peers", "builds", "commands")  # of a file, each wit
 class File:
     """One valid result file; `complete` is False where the run ended before its last row. `rows`
     are bench's, `peers` those that other frameworks measured of the same work. `spreads` are by
-    family and device, `networks` are the JSON of those that the file holds, by name."""
+    family and device, `networks` are the JSON of those that the file holds, by name.
+    `code_versions` number the code that rows run through, by "family/device", where known."""
 
     path: Path
     date: datetime
@@ -367,6 +368,7 @@ class File:
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
+    code_versions: Mapping[str, int] = field(default_factory=dict)
 
     def mapped(self, change: Callable[[Row], Row | None]) -> "File":
         """This file with each row as `change` returns it, without a row where that is None."""

@@ -3,6 +3,7 @@
 
 import json
 import re
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from plots.file.builds import SAME, other_builds
 from plots.file.loading import refinement_of
 from plots.tests import synthetic
 from plots.tests.synthetic_answers import FIRST, pairs
+from tools import run
+from tools.console import ROOT
 
 MODELS = tuple(f"disc-{depth}" for depth in range(2, 13))
 EQUAL = (1.0,) * len(MODELS)
@@ -59,6 +62,19 @@ def test_one_file_is_compared_with_the_other_build_in_it(two_builds, shell, wors
     printed = shell("compare", path, "--fail-on-slower=20%", *flags, code=1)
     assert "abc1234 in" in printed.out
     assert f"1 row is {worse} by more than 20 %" in printed.err
+
+
+@pytest.mark.parametrize(("factor", "code"), [(0.5, 1), (1.0, 0)])
+def test_the_guide_to_continuous_integration_runs(two_builds, shell, factor, code):
+    guide = (ROOT / "docs" / "howto" / "ci.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line) for line in re.findall(r"- run: (.*)", guide)]
+    measured, compared = (words for words in commands)
+    here = [word.replace("origin/main", "HEAD") for word in measured[1:]]
+    assert run.parse(here).bench == ["--budget=10m", "--out=speed.json"]
+    path = two_builds("abc1234", factors=[*(1.0,) * 10, factor])
+    words = [path if word == "speed.json" else word for word in compared]
+    assert words[:3] == [".venv/bin/python", "-m", "plots"]
+    shell(*words[3:], code=code)
 
 
 def with_pairs(path, sizes):

@@ -182,3 +182,23 @@ def test_a_shell_gives_back_the_words_without_the_results_place_and_filter():
     told = {"LD_PRELOAD": "./x.so", "a b": "1", "LOG": "/x"}
     copied = ["./build/bench", "--meter=COMMAND", "--peer=COMMAND", "--threads=1"]
     assert shlex.split(command(replace(run, command=words, environment=told))) == copied
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("comp", {"compare"}),
+        ("compare --fail", {"--fail-on-slower"}),
+        ("compare --format jso", {"json"}),
+    ],
+)
+def test_bash_completes_commands_flags_and_choices(line, words, capsys, tmp_path):
+    assert main(["--print-completion"]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    asked = (
+        f". {script}; COMP_WORDS=(crossover {line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
+        '_crossover; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == words and not done.stderr

@@ -4,6 +4,7 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,15 +16,17 @@ from plots.core.machines import (
     SORTS,
     UnknownMachineError,
     named,
+    processor_words,
     short_gpu,
     short_processor,
     side_by_side,
 )
 from plots.core.network import epoch_rows
 from plots.core.page.section import Context
+from plots.features.compare.analysis import compare
 from plots.features.machines import section
 from plots.features.machines.section import MOST_SHOWN, draw_machines
-from plots.features.machines.table import machines_table, part, summary_table, verdicts
+from plots.features.machines.table import interval, machines_table, part, summary_table, verdicts
 from plots.features.report import report
 from plots.file import loading
 from plots.tests import synthetic, synthetic_machines, synthetic_probes
@@ -208,21 +211,42 @@ def test_part_of_a_table_keeps_the_notes_of_its_cells(read):
 def test_processors_are_named_shortly(name, short):
     assert short_processor(name) == short
     assert short_gpu("NVIDIA GeForce RTX 4090") == "RTX 4090"
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "words"),
+    [
+        ("AMD EPYC", "amd-epyc-25-17-2c", "AMD EPYC (family 25, model 17), 2 cores"),
+        ("AMD EPYC", "amd-epyc-2c", "AMD EPYC, 2 cores"),
+        ("Intel(R) N 100", "intel-n-100-5-2c", "Intel N 100, 2 cores"),
+    ],
+)
+def test_processors_that_hide_their_model_are_told_apart(model, machine, words):
+    cpu = SimpleNamespace(model=model, cores=2)
+    assert processor_words(SimpleNamespace(id=machine, cpu=cpu)) == words
+
+
+def test_gpus_are_named_shortly():
     assert short_gpu("NVIDIA H100 PCIe") == "H100 PCIe"
 
 
-def pair_of(read, times, commits=("1" * 40, "1" * 40)):
-    """A base that takes 1 ms on each of ten networks, and another that takes 1 ms over `times`."""
+def pair_of(read, times, commits=("1" * 40, "1" * 40), numbers=({}, {})):
+    """A base that takes 1 ms on each of ten networks, and another that takes 1 ms over `times`.
+    Both fork and join in 1 us, and the other ten times as often in an iteration."""
     made = []
-    for name, factor, commit in zip("ab", (1.0, times), commits, strict=True):
+    sides = zip("ab", (1.0, times), commits, numbers, strict=True)
+    for name, factor, commit, of_side in sides:
         generator = np.random.default_rng(len(made))
         entries = []
         for model in synthetic_machines.DISCS[:10]:
             noise = np.exp(0.02 * generator.standard_normal(9))
             configuration = synthetic.cpu_configuration(model, 1)
             entries += synthetic.samples(configuration, (1e-3 / factor * noise).tolist())
+        probe = {"family": "Peak", "quantity": "fork-join", "device": "cpu", "cpu_threads": "2"}
+        entries += synthetic.operation(probe, (1e-6 * noise).tolist(), 10 ** (1 + len(made)))
         document = synthetic.document(entries, machine=name)
         document["context"]["crossover"]["software"]["commit"] = commit
+        document["context"]["crossover"]["code_versions"] = of_side
         made.append(read(document, name))
     return side_by_side(made, baseline=made[0])
 
@@ -247,15 +271,40 @@ def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
     assert "gpu" in table.records()[0]  # for programs
 
 
-def test_ratios_of_two_commits_are_in_brackets_without_a_verdict(read):
-    side = pair_of(read, 1.2, ("1" * 40, "2" * 40))
-    (verdict,) = verdicts(side)
-    assert verdict.startswith("No verdict on b: its file is of another commit than the baseline's")
+# Of two commits: the numbers of each side, and what is compared by them.
+NUMBERS = {
+    "training": ({"Epoch/cpu": 7}, {"Epoch/cpu": 7}, ("b trains", "No verdict on b in Peak:")),
+    "probes": (
+        {"Epoch/cpu": 6, "Peak/cpu": 3},
+        {"Epoch/cpu": 7, "Peak/cpu": 3},
+        ("b runs Peak on the CPU", "No verdict on b in Epoch:"),
+    ),
+    "nothing": ({"Epoch/cpu": 7}, {}, ("No verdict on b in Epoch and Peak:",)),
+}
+
+
+@pytest.mark.parametrize("of", NUMBERS)
+def test_of_two_commits_that_is_compared_whose_code_has_one_number(read, of):
+    *numbers, starts = NUMBERS[of]
+    side = pair_of(read, 1.2, ("1" * 40, "2" * 40), numbers)
+    sentences = verdicts(side)
+    assert len(sentences) == len(starts)
+    assert all(words.startswith(start) for words, start in zip(sentences, starts, strict=True))
+    if of == "probes":
+        (ratio,) = (each.ratios["Peak", "cpu"] for each in side.others)
+        low, high = interval(ratio)
+        assert low <= ratio.mean <= high
     table = machines_table(side)
-    place = [column.key for column in table.columns].index("epoch_cpu_ratio")
-    baseline, other = (line[place] for line in table.lines)
-    assert (baseline.text, baseline.faint) == ("1.00", False)
-    assert re.fullmatch(r"\(0\.8[0-9]+\)", other.text) and other.faint
+    for family in ("Epoch", "Peak"):
+        place = [column.key for column in table.columns].index(f"{family.lower()}_cpu_ratio")
+        baseline, other = (line[place] for line in table.lines)
+        assert (baseline.text, baseline.faint) == ("1.00", False)
+        assert other.faint == other.text.startswith("(") == (f"{family}" in sentences[-1])
+    (comparison,) = [compare(side.baseline, each.file) for each in side.others]
+    remark = next(text for text in comparison.remarks if text.startswith("machine and the code"))
+    assert [family in remark for family in ("Epoch", "Peak")] == [
+        family in sentences[-1] for family in ("Epoch", "Peak")
+    ]
 
 
 def test_machines_without_a_network_in_common_have_no_word_of_ratios(read):

@@ -354,6 +354,7 @@ def test_the_schema_is_a_valid_one_and_agrees_with_an_independent_validator():
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(loading.SCHEMA_PATH.read_text(encoding="utf-8"))
     jsonschema.Draft7Validator.check_schema(schema)
+    assert schema["$id"] == f"urn:crossover:result-file:{loading.SCHEMA_VERSION}"
     validator = jsonschema.Draft7Validator(schema)
     sweep = synthetic.as_file(synthetic.sweep())
     assert validator.is_valid(sweep)

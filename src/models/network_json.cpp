@@ -485,6 +485,7 @@ Json network_schema() {
   };
   const Json rate{{"type", "number"}, {"minimum", 0}};
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
+              {"$id", "urn:crossover:network"},
               {"title", "A network for bench --network: docs/networks.md"}};
   schema.update(object(
       {{"name", {{"type", "string"}, {"pattern", "^[A-Za-z0-9._-]{1,100}$"}}},

@@ -23,6 +23,7 @@ from plots.core.machines import SideBySide, Standing, cpu_curve, short_gpu
 from plots.core.page.section import Block, Context, Section
 from plots.core.statistics import log_medians
 from plots.features.machines.table import crossover_text, machines_table, part, verdicts
+from plots.file.families import EPOCH
 from plots.file.file_order import machine
 from plots.file.rows import File
 from plots.text import counted, printable
@@ -119,7 +120,7 @@ def _draw(
     for (standing, lines), colour in zip(shown, _COLOURS, strict=False):
         _draw_lines(axes, lines, colour, 1.8)
         _mark_crossover(axes, standing, lines, colour)
-        label = _label(standing, side.is_of_two_programs(standing))
+        label = _label(standing, EPOCH in side.of_other_code(standing))
         handles.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     set_logarithmic_axes(axes, "trainable parameters")
     write_above(axes, "wall-clock time of one epoch", figure.get_figwidth() - 1)
@@ -172,13 +173,13 @@ def _mark_crossover(axes: Axes, standing: Standing, lines: dict[str, _Line], col
     )
 
 
-def _label(standing: Standing, is_of_two_programs: bool) -> str:
+def _label(standing: Standing, is_of_other_code: bool) -> str:
     answer = standing.answer
     name = printable(standing.file.machine.id, 30)
-    commit = " (another commit)" if is_of_two_programs else ""
+    code = " (other code)" if is_of_other_code else ""
     if answer is None:
-        return f"{name}: CPU alone{commit}"
+        return f"{name}: CPU alone{code}"
     gpu = printable(short_gpu(standing.file.machine.gpu or "GPU"), 24)
     is_usual = answer.batch in ("", answer.cpu.own_batch)
     batch = "" if is_usual else f" (batch {printable(answer.batch, 12)})"
-    return f"{name}, {gpu}: {crossover_text(standing)}{batch}{commit}"
+    return f"{name}, {gpu}: {crossover_text(standing)}{batch}{code}"

@@ -3,6 +3,7 @@
 
 docs/method/machines.md defines the interval of a sentence."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -22,16 +23,17 @@ from plots.core.machines import (
     Standing,
     crossover_number,
     networks_of,
+    processor_words,
     short_gpu,
-    short_processor,
 )
+from plots.core.network import per_iteration
 from plots.core.tables.cells import Field, date_cell, number_field, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, TRAINING
 from plots.file.file_order import has_gpu
 from plots.file.rows import Row
-from plots.text import counted, printable, sentence, whole
+from plots.text import counted, listed, printable, sentence, whole
 
 _PLACES = {**DEVICES, EITHER: "faster"}
 _PREFIXES = {"cpu": "cpu", "cuda": "gpu", EITHER: "faster"}
@@ -81,8 +83,8 @@ def machines_table(side: SideBySide) -> Table:
         return Cell(file.machine.id, file.machine.id, bold=bold, marks=marks(doubts, notes))
 
     def cpu(standing: Standing) -> Cell:
-        cpu = standing.file.machine.cpu
-        return Cell(f"{short_processor(cpu.model)}, {counted(cpu.cores, 'core')}", cpu.model)
+        machine = standing.file.machine
+        return Cell(processor_words(machine), machine.cpu.model)
 
     def time(model: str, device: str) -> Field:
         def cell(standing: Standing) -> Cell:
@@ -106,9 +108,10 @@ def machines_table(side: SideBySide) -> Table:
             doubts = []
             if ratio.works < ratio.works_of:
                 doubts.append(f"Over {ratio.works} of the {ratio.works_of} that the baseline has.")
-            text, is_of_two = units.significant(ratio.mean), side.is_of_two_programs(standing)
-            shown = f"({text})" if is_of_two else text
-            return Cell(shown, ratio.mean, marks=marks(doubts, notes), faint=is_of_two)
+            text = units.significant(ratio.mean)
+            is_of_both = not side.is_of_one_code(standing, family, place)
+            shown = f"({text})" if is_of_both else text
+            return Cell(shown, ratio.mean, marks=marks(doubts, notes), faint=is_of_both)
 
         key = f"{family.lower()}_{_PREFIXES[place]}_ratio"
         return Column(key, _PLACES[place], True, f"{family} ratio"), cell
@@ -258,21 +261,22 @@ def interval(ratio: Ratio) -> tuple[float, float] | None:
 
 
 def _log_medians(row: Row, stream: int) -> np.ndarray:
-    return np.log(statistics.resampled_medians(row.samples, stream, instances=row.instances))
+    """Of the time of what machines have in common; a probe's iteration may do more on one."""
+    medians = statistics.resampled_medians(row.samples, stream, instances=row.instances)
+    return np.log(medians) - math.log(per_iteration(row))
 
 
 def verdicts(side: SideBySide) -> list[str]:
     """How fast each machine trains beside the baseline, in a sentence; of the first MOST of them,
     and where no ratio is of the machines alone, why."""
     sentences = [words for standing in side.others if (words := _sentence(standing, side))][:MOST]
-    apart = [each for each in side.others if each.ratios and side.is_of_two_programs(each)]
-    return [*sentences, *([_apart(apart, side)] if apart else [])]
+    return [*sentences, *filter(None, [_apart(side)])]
 
 
 def _sentence(standing: Standing, side: SideBySide) -> str:
     ratio = standing.ratios.get((EPOCH, EITHER))
-    if ratio is None or side.is_of_two_programs(standing):
-        return ""
+    if ratio is None or not side.is_of_one_code(standing, EPOCH, EITHER):
+        return _of_parts(standing, side)
     ends = interval(ratio)
     names = [printable(file.machine.id, 60) for file in (standing.file, side.baseline)]
     speed = 1 / ratio.mean
@@ -309,11 +313,40 @@ def _over(ratio: Ratio, swapped: bool) -> str:
     )
 
 
-def _apart(apart: Sequence[Standing], side: SideBySide) -> str:
-    names = ", ".join(printable(standing.file.machine.id, 60) for standing in apart)
-    commit = printable(side.baseline.software.commit[:7], 12)
+def _of_parts(standing: Standing, side: SideBySide) -> str:
+    """How fast a machine is where its code is the baseline's, though training is not or was not
+    measured; empty where it is in nothing."""
+    speeds = []
+    for (family, place), ratio in standing.ratios.items():
+        if place != EITHER and side.is_of_one_code(standing, family, place):
+            ends = interval(ratio)
+            reach = (
+                f" ({units.significant(1 / ends[1])} to {units.significant(1 / ends[0])})"
+                if ends
+                else ""
+            )
+            times = f"{units.significant(1 / ratio.mean)} times{reach}"
+            speeds.append((family, f"{family} on the {_PLACES[place]} {times}"))
+    if not speeds:
+        return ""
+    speeds.sort(key=lambda of: SHOWN_FAMILIES.index(of[0]))
+    names = [printable(file.machine.id, 60) for file in (standing.file, side.baseline)]
+    listing = listed([words for _, words in speeds])
+    return f"{names[0]} runs {listing} as fast as {names[1]}, each a geometric mean over its rows."
+
+
+def _apart(side: SideBySide) -> str:
+    """On whom there is no verdict, in what; empty where there is one on all."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for standing in side.others:
+        if families := side.of_other_code(standing):
+            name = printable(standing.file.machine.id, 60)
+            groups.setdefault(tuple(families), []).append(name)
+    if not groups:
+        return ""
+    words = (f"on {', '.join(names)} in {listed(families)}" for families, names in groups.items())
     return (
-        f"No verdict on {names}: {'its file is' if len(apart) == 1 else 'their files are'} of "
-        f"another commit than the baseline's ({commit}), so the ratios in brackets are of machine "
-        "and program. Measure both at one commit."
+        f"No verdict {', '.join(words)}: the version of that code is not known to be the "
+        f"baseline's ({printable(side.baseline.software.commit[:7], 12)}), so the ratios in "
+        "brackets are of machine and program. Measure both at one commit."
     )

@@ -17,8 +17,14 @@ from plots.core.command import add_output, add_paths, complain
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import foremost
-from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu, side_by_side
-from plots.core.machines import short_processor as short_cpu
+from plots.core.machines import (
+    SideBySide,
+    crossover_number,
+    networks_of,
+    processor_words,
+    short_gpu,
+    side_by_side,
+)
 from plots.core.page.page import render_page
 from plots.core.page.section import Block, Context, Section, Widget
 from plots.core.tables.cells import Field, date_cell, table_of, text_field
@@ -72,16 +78,12 @@ def ladder_table(
 
         return Column(f"batch_{batch}", f"batch {batch}", group="GPU wins"), cell
 
-    def cpu(line: _Line) -> str:
-        processor = line.file.machine.cpu
-        return f"{short_cpu(processor.model)}, {counted(processor.cores, 'core')}"
-
     # What a machine is stands behind the sizes, as on a phone the first columns are shown.
     fields = (
         (Column("machine", "machine"), machine),
         (Column("gpu", "GPU"), gpu),
         *(crossover(batch) for batch in BATCHES if any(batch in line.by_batch for line in lines)),
-        text_field("cpu", "CPU", cpu),
+        text_field("cpu", "CPU", lambda line: processor_words(line.file.machine)),
         (Column("measured", "measured"), lambda line: date_cell(line.file)),
         text_field("commit", "commit", lambda line: line.file.software.commit[:7] or None),
     )
