@@ -27,6 +27,7 @@ from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
+from plots.file.quantities import TIME
 from plots.file.rows import MOST_DISTURBED, File, Row, median_of
 from plots.text import counted, printable, whole
 
@@ -316,11 +317,19 @@ def _factor(ratio: SpeedUp) -> str:
 def _measure_it(file: File) -> str:
     reason = file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"
     if file.machine.gpu:
-        reason = f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
+        results = on_device([row for row in file.own_rows if not row.failure], "cuda")
+        wanted = "of it trains a network" if results else f"of it has {_wanted(file)}"
+        reason = f"there is a GPU, {file.machine.gpu}, but no row {wanted}"
     return (
         "What would change it: ./run on a machine with a GPU measures it "
         f"(here: {printable(reason, 100)})."
     )
+
+
+def _wanted(file: File) -> str:
+    """What rows are asked for: a time is a result."""
+    quantity = next((row.quantity for row in file.own_rows if not row.failure), TIME)
+    return "a result" if quantity is TIME else quantity.noun
 
 
 # --- a CPU alone
@@ -335,9 +344,10 @@ def _of_cpu(file: File, verdicts: Sequence[Verdict]) -> Glance:
     if verdicts and not copies:
         lines += _other_networks(file, verdicts[0])
     lines += [*copies, _measure_it(file)]
-    return Glance(
-        None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
-    )
+    missing = "No GPU was measured, and no curve of networks to predict one from."
+    if on_device([row for row in file.own_rows if not row.failure], "cuda"):
+        missing = "The GPU trained no network in this file, so there is no answer on training."
+    return Glance(None, missing, tuple(lines))
 
 
 def _no_training(file: File) -> str:
@@ -364,9 +374,15 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     largest, size = max(sizes.values())
     row = best([row for row in rows if sizes[row.index] == (largest, size)])
     samples = f" of {units.count(size)} samples" if size else ""
+    of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
+    if row.quantity is not TIME:
+        return (
+            f"{row.quantity.of(FAMILIES[row.family].a)}{samples} of {row.model}{of} "
+            f"({units.count(largest)} parameters) on {device_label(row).there}: "
+            f"{row.quantity.show(row.median)}."
+        )
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
-    of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
     # The fastest row may be of any precision, and the ceiling is that precision's.
     precision = "" if row.precision == "f32" else f" in {row.precision}"
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do{precision}" if peak else ""
