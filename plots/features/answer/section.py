@@ -17,7 +17,6 @@ from plots.features.answer.glance import Glance, glance, machines
 from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
 from plots.file.rows import File, Row
-from plots.text import counted
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
@@ -64,7 +63,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     notes += [passed.sentence for passed in left_out]
     if older := len(context.older) - sum(len(passed.files) for passed in left_out):
         notes.append(
-            f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
+            f"Older files of the same machines: {older}. A section shows them, by their names, "
+            "where no file above has such rows; --all shows each file."
         )
     return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
 

@@ -321,7 +321,7 @@ _ALONE = "Modules as their users wrote them, verified against their own float64.
 def build(files: Sequence[File], context: Context, every: bool = False) -> Section | None:
     """The section on `files`; None where none has rows of a peer. `every` row of theirs, or the
     fastest alone."""
-    shown = [file for file in files[: context.detailed] if file.peers]
+    shown = context.showing(files, lambda file: file.peers)
     if not shown:
         return None
     names = " and ".join(dict.fromkeys(_names(shown)))
