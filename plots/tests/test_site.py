@@ -93,7 +93,7 @@ def test_a_reader_filters_by_card_without_a_server(site, tmp_path):
     content = PROBE.replace("SOURCE", repr(source).replace("</", "<\\/"))
     (tmp_path / "probe.html").write_text(content, encoding="utf-8")
     dumped = browse(tmp_path / "probe.html", tmp_path / "profile").stdout
-    assert "FOUND 14 synthetic-b-64c 1 of 14 lines END" in dumped
+    assert "FOUND 19 synthetic-b-64c 1 of 19 lines END" in dumped
 
 
 def test_a_site_without_a_file_is_refused(tmp_path, shell):

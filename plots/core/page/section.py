@@ -114,8 +114,8 @@ class Context:
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
     those that do not answer for their machines. `stems` are the machines' parts of file names,
     `side` has the files beside each other, `predictions` what cards would do on their machines. The
-    files are in `quantity`, which `notes` are about where it is not time. Work on many files goes through `map`.
-    `draws` says whether anyone will see pictures.
+    files are in `quantity`, which `notes` are about where it is not time. Work on many files goes
+    through `map`. `draws` says whether anyone will see pictures.
     """
 
     detailed: int = 1
