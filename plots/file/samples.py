@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from plots.file.families import derived
-from plots.file.quantities import QUANTITIES, TIME, Quantity
+from plots.file.quantities import PRODUCTS, QUANTITIES, TIME, Quantity
 from plots.file.rows import File, Instances, Row, Spread, median_of
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
@@ -97,7 +97,7 @@ def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
     yield TIME.name, row.samples / row.count
     follows = derived(row.family, row.counters, 1.0)
     for key, value in row.counters.items():
-        if key not in follows:
+        if key not in follows and not (key == PRODUCTS and row.is_one_kernel):
             yield names.get(key, key), row.measured.get(key, value)
 
 
@@ -113,6 +113,8 @@ def in_quantity(file: File, quantity: Quantity) -> File:
 def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
     if row.failure:
         return row
+    if quantity.counter == PRODUCTS and row.is_one_kernel:
+        return None
     values, instances = row.measured.get(quantity.counter, np.zeros(1)), row.instances
     if quantity.is_fact:
         values = np.full(_AS_OFTEN, row.counters.get(quantity.counter, 0.0))

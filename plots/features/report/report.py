@@ -45,8 +45,8 @@ def build_report(
     which each table of the page is a file as well (empty: none is), `home` the page of all
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
     lines of a table; of `older` files a section shows what no file of their machine has. They are
-    in `quantity`; the `notes` on that stand below the answer, and only the sections that know it are
-    there.
+    in `quantity`; the `notes` on that stand below the answer, and only the sections that know it
+    are there.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
