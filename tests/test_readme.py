@@ -21,12 +21,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from plots import units  # noqa: E402
 from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.tables.formats import as_markdown  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
-from plots.features.peers.section import peer_tables  # noqa: E402
+from plots.features.peers.section import failed_pairs, peer_tables  # noqa: E402
 from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
@@ -46,6 +47,8 @@ STEP_COLUMNS = ["network", "on", "seconds", "published_cpu_seconds", "cpu_ratio"
 STEP_COLUMNS += ["published_gpu_seconds", "gpu_ratio"]
 PEER_COLUMNS = ["network", "batch", "seconds", "how", "peer_seconds", "peer_how"]
 PEER_COLUMNS += ["ratio", "low", "high", "most"]
+
+H200_COLUMNS = ["network", "batch", "precision", "on", *PEER_COLUMNS[2:9]]
 
 
 def linked(page: Path, words: str) -> rows.File:
@@ -76,6 +79,32 @@ def at_a_glance() -> Glance:
 def answer() -> str:
     """The sentence that the page opens with."""
     return f"> {at_a_glance().sentence}\n"
+
+
+def h200() -> str:
+    """All that was measured beside PyTorch on an H200, what was lost or failed first; and by files
+    of two days what failed on the day of its pair."""
+    page = EVIDENCE / "peers.md"
+    files = [linked(page, words) for words in ("training steps", "epochs", "passes", "copies")]
+    tables = [
+        replace(whole, columns=tuple(map(whole.columns.__getitem__, places)), lines=lines)
+        for file in files
+        for whole in peer_tables(file)
+        for keys in [[column.key for column in whole.columns]]
+        for places in [[keys.index(key) for key in H200_COLUMNS if key in keys]]
+        for lines in [tuple(tuple(line[i] for i in places) for line in whole.lines)]
+    ]
+    later = {row.name: row for row in linked(page, "next day").rows if not row.failure}
+    sentences = [
+        f"{pair.example.model} in {pair.example.precision}, a day later and not in turn: ours "
+        f"{units.seconds(later[pair.ours.name].median)}, theirs "
+        f"{units.seconds(pair.theirs.median)}, "
+        f"{units.significant(pair.theirs.median / later[pair.ours.name].median)} times as long.\n"
+        for file in files
+        for pair in failed_pairs(file)
+        if pair.ours.name in later
+    ]
+    return "\n".join([*map(as_markdown, tables), *sentences])
 
 
 def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]]) -> str:
@@ -136,6 +165,7 @@ class Block(NamedTuple):
 BLOCKS = {
     "answer": Block(README, answer),
     "epochs": Block(README, epochs),
+    "h200": Block(EVIDENCE / "peers.md", h200),
     "peers": Block(EVIDENCE / "peers.md", peers),
     "steps": Block(METHOD / "shi.md", steps),
 }
