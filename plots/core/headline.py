@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/headline.md gives the rules. Only the last of them favours the GPU: of the ways to
-compute that have the same sizes, it takes the one that wins earliest.
+docs/method/headline.md gives the rules. Only the last of them favours the GPU: where auto was not
+measured, it takes of the ways to compute that have the same sizes the one that wins earliest.
 """
 
 import math

@@ -18,6 +18,7 @@ import numpy as np
 from plots.file.families import derived
 from plots.file.quantities import PRODUCTS, QUANTITIES, TIME, Quantity
 from plots.file.rows import File, Instances, Row, Spread, median_of
+from plots.text import counted
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
 _FEWEST_ROWS = 5  # that a spread is measured on
@@ -30,7 +31,7 @@ _OF_ROW, _OF_SAMPLE = ("file", "machine", "row"), ("quantity", "instance", "repe
 _FRAMES = ("polars", "pandas")  # the first that is installed makes the data frame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Samples:
     """A long table, a value in each line: `columns` are lists of equal length, by name.
 
@@ -41,6 +42,9 @@ class Samples:
     """
 
     columns: dict[str, list[Any]]
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'sample')}: {', '.join(self.columns)}>"
 
     def __len__(self) -> int:
         return len(self.columns["value"])

@@ -34,6 +34,7 @@ def test_the_example_of_the_docs_runs(tmp_path, monkeypatch, capsys):
     exec(first, names)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("1 0.00") for line in lines) == synthetic.REPETITIONS
+    assert re.match(r"<\d+ samples: file, machine, row, ", repr(names["samples"]))
     stub = SimpleNamespace(DataFrame=dict)
     monkeypatch.setitem(sys.modules, "polars", stub)
     exec(frame, names)

@@ -74,6 +74,8 @@ def test_other_work_is_no_point_of_a_curve(load, fields, reason):
     file = load(entries(**fields))
     compared = comparisons(file)
     assert len(compared) == 3  # one thread, two, and the best of them
+    turned = replace(file, rows=tuple(reversed(file.rows)))
+    assert comparisons(turned)[-1].cpu.label == "CPU, best of 1, 2 threads"
     for pair in compared:
         assert OTHER_SIZE not in pair.gpu.sizes and OTHER_SIZE not in pair.cpu.sizes
         assert len(pair.gpu.sizes) == len(DISC_MODELS) - 1

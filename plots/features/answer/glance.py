@@ -425,8 +425,12 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
     also = f", {_name(unusual(curve))}" if unusual(curve) else ""
     places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
     wins = curve.gpu.quantity.wins
-    some = f"The GPU {wins} at some sizes of the {kind}{training} and not at others, see the strip"
-    article = "a" if predicted else "the"
+    article, said = ("a", f" ({predicted})") if predicted else ("the", "")
+    if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say
+        some = f"There is no sure winner on the {kind}{training}{said}, see the strip"
+    else:
+        some = f"{article.capitalize()} GPU {wins} at some sizes of the {kind}{training} and not at"
+        some += f" others{said}, see the strip"
     return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
 
 

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 _MOST_MACHINES = 12  # strips of a picture
 _COMPARED = (
-    "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
-    "earliest. The 95 % interval is in brackets. The networks of a ladder, such as disc, grow step "
-    "by step, so they form a curve. docs/method/crossover.md says how batch and mode are chosen."
+    "At each size the CPU runs on its best thread count; the GPU runs as auto chooses, or without "
+    "such rows in the mode that wins earliest. The 95 % interval is in brackets. The networks of a "
+    "ladder, such as disc, grow step by step, so they form a curve. docs/method/crossover.md says "
+    "how batch and mode are chosen."
 )
 _STEPS = (
     "A network that was trained step by step at several batch sizes forms a curve over them: the "
