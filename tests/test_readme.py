@@ -24,7 +24,8 @@ sys.path.insert(0, str(ROOT))
 from plots import units  # noqa: E402
 from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
-from plots.core.tables.formats import as_markdown  # noqa: E402
+from plots.core.strip import strip_text  # noqa: E402
+from plots.core.tables.formats import as_markdown, wrapped  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
 from plots.features.peers.section import failed_pairs, peer_tables  # noqa: E402
@@ -37,6 +38,7 @@ from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "crossover.png"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 METHOD = ROOT / "docs" / "method"
 EVIDENCE = ROOT / "docs" / "evidence"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
@@ -79,6 +81,23 @@ def at_a_glance() -> Glance:
 def answer() -> str:
     """The sentence that the page opens with."""
     return f"> {at_a_glance().sentence}\n"
+
+
+def tutorial() -> str:
+    """What a terminal shows first of the file that the tutorial names: a strip and the sentence."""
+    answer = of_the_tutorial()
+    assert answer.strips
+    first = replace(answer.strips, strips=answer.strips.strips[:1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        lines = [strip_text(first), "", wrapped(answer.sentence, "", "")]
+    return "\n".join(["```", *lines, "```", ""])
+
+
+def of_the_tutorial(*others: rows.File) -> Glance:
+    """The answer of its file, with `others` read beside it."""
+    file = linked(TUTORIAL, "a file from an AMD EPYC with two cores")
+    return glance(file, comparisons(file), predictions([file, *others]).of(file))
 
 
 def h200() -> str:
@@ -166,6 +185,7 @@ BLOCKS = {
     "answer": Block(README, answer),
     "epochs": Block(README, epochs),
     "h200": Block(EVIDENCE / "peers.md", h200),
+    "tutorial": Block(TUTORIAL, tutorial),
     "peers": Block(EVIDENCE / "peers.md", peers),
     "steps": Block(METHOD / "shi.md", steps),
 }
@@ -185,6 +205,11 @@ def test_the_block_is_of_the_file_that_its_page_names(name):
     assert BLOCKS[name].page.read_text(encoding="utf-8") == written(name), (
         "python tests/test_readme.py"
     )
+
+
+def test_the_tutorials_answer_is_that_of_the_page_and_of_the_site():
+    """A prediction is of its own file, whatever is read beside it: a measured GPU, too."""
+    assert of_the_tutorial(measured()) == of_the_tutorial()
 
 
 def test_a_method_is_said_in_600_words():

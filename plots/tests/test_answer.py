@@ -121,7 +121,7 @@ def test_the_share_of_a_ceiling_names_its_precision(read):
 
 def test_other_training_is_named(told):
     answer = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
-    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
+    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32), data on the GPU.")
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def test_a_network_is_a_curve_over_its_batches_that_crosses_where_the_formula_sa
 def test_the_headline_stays_the_one_over_parameters(file, read):
     alone = read(synthetic_steps.machine(epochs=False))
     answer = glance(file, comparisons(file))
-    assert answer.sentence.endswith(", on fully connected networks at batch 100.")
+    assert answer.sentence.endswith(", on fully connected networks at batch 100, data on the GPU.")
     assert headline(alone, comparisons(alone)) == []
     answer = glance(alone, comparisons(alone))
     assert answer.sentence.endswith(", training fcn-r step by step.")

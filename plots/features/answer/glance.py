@@ -15,6 +15,7 @@ from plots.core.headline import (
     ladders_of,
     over_batches,
     over_passes,
+    placement,
     unusual,
 )
 from plots.core.machines import short_gpu, short_processor
@@ -37,6 +38,7 @@ _MOST_LINES = 3
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
+_DATA = {"resident": "data on the GPU", "copied": "each batch copied there"}
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
 
@@ -410,7 +412,7 @@ def _to_share(file: File, curve: Comparison, gpu: str) -> str:
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     parts = (
-        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}",
+        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}{_data(curve)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -423,7 +425,11 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
     training = f" at batch {batch}" if batch else ""
     training = f" in forward passes{training}" if curve.family == FORWARD else training
     also = f", {_name(unusual(curve))}" if unusual(curve) else ""
-    places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
+    data = _data(curve)
+    places = [
+        *(f", on {kind}{training}{also}{data}", f", on {kind}{training}{data}"),
+        *(f",{training}{data}", f", on {kind}", ""),
+    ]
     wins = curve.gpu.quantity.wins
     article, said = ("a", f" ({predicted})") if predicted else ("the", "")
     if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say
@@ -432,6 +438,11 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
         some = f"{article.capitalize()} GPU {wins} at some sizes of the {kind}{training} and not at"
         some += f" others{said}, see the strip"
     return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
+
+
+def _data(curve: Comparison) -> str:
+    """Where the data is while the GPU trains, behind a comma; empty of forward passes."""
+    return "" if curve.family == FORWARD else f", {_DATA[placement(curve)]}"
 
 
 def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
