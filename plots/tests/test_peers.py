@@ -121,8 +121,8 @@ def test_what_is_lost_stands_first_and_what_failed_has_its_reason(load):
     seconds = {"disc-2": (1, 2), "disc-3": (None, 1), "disc-4": (1, None), "disc-5": (1, 0.5)}
     entries = []
     for model, sides in seconds.items():
-        own = synthetic.cpu_configuration(model, 1)
-        for configuration, time in zip((own, theirs(own)), sides, strict=True):
+        ours = synthetic.cpu_configuration(model, 1)
+        for configuration, time in zip((ours, theirs(ours)), sides, strict=True):
             if time is None:
                 entries.append(synthetic.failure(configuration, f"{model} is wrong"))
             else:

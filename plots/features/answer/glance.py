@@ -431,12 +431,12 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
         *(f",{training}{data}", f", on {kind}", ""),
     ]
     wins = curve.gpu.quantity.wins
-    article, said = ("a", f" ({predicted})") if predicted else ("the", "")
+    article, beside = ("a", f" ({predicted})") if predicted else ("the", "")
     if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say
-        some = f"There is no sure winner on the {kind}{training}{said}, see the strip"
+        some = f"There is no sure winner on the {kind}{training}{beside}, see the strip"
     else:
         some = f"{article.capitalize()} GPU {wins} at some sizes of the {kind}{training} and not at"
-        some += f" others{said}, see the strip"
+        some += f" others{beside}, see the strip"
     return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
 
 

@@ -95,18 +95,18 @@ def failed_pairs(file: File) -> list[Pair]:
     of the other the first."""
     of_ours, of_theirs = _by_work(file.own_rows), _by_work(file.peers)
     wrong_ours, wrong_theirs = _by_work(file.own_rows, True), _by_work(file.peers, True)
-    found = []
+    sides = []
     for key, failed in wrong_ours.items():
         if key not in of_ours:
             for program in dict.fromkeys(row.program for row in of_theirs.get(key, ())):
                 same = [row for row in of_theirs[key] if row.program == program]
-                found.append((failed[0], min(same, key=seconds)))
+                sides.append((failed[0], min(same, key=seconds)))
     for key, failed in wrong_theirs.items():
         there = {row.program for row in of_theirs.get(key, ())}
         first = {row.program: row for row in reversed(failed) if row.program not in there}
         if key in of_ours:
-            found += [(min(of_ours[key], key=seconds), row) for row in first.values()]
-    return [Pair(*sides, None, None, None, False, None) for sides in found]
+            sides += [(min(of_ours[key], key=seconds), row) for row in first.values()]
+    return [Pair(ours, theirs, None, None, None, False, None) for ours, theirs in sides]
 
 
 def seconds(row: Row) -> float:
