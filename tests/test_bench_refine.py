@@ -58,5 +58,9 @@ def test_named_networks_are_refined_where_that_is_asked_and_can_be_done(tmp_path
     assert "refinements" not in document["context"]["crossover"]
     _, done = run(tmp_path, *LADDER, "--refine=device")
     assert "--refine=device: nothing to refine" in done.stderr
+    small = ("--model=disc-2,disc-3", "--threads=1,2", "--execution=auto", *EPOCHS, *SHORT)
+    document, done = run(tmp_path, *small, "--refine=threads")
+    (refinement,) = document["context"]["crossover"]["refinements"]
+    assert ("no size to try" in done.stderr) == (not refinement["sizes"])
     done = bench("--model=heart", *EPOCHS, *SHORT, "--refine=threads", code=0)
     assert "nothing to refine" in done.stderr

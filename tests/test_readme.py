@@ -21,13 +21,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from plots import __version__  # noqa: E402
+from plots import __version__, units  # noqa: E402
 from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
-from plots.core.tables.formats import as_markdown  # noqa: E402
+from plots.core.strip import strip_text  # noqa: E402
+from plots.core.tables.formats import as_markdown, wrapped  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
-from plots.features.peers.section import peer_tables  # noqa: E402
+from plots.features.peers.section import failed_pairs, peer_tables  # noqa: E402
 from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
@@ -37,6 +38,7 @@ from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "crossover.png"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 METHOD = ROOT / "docs" / "method"
 EVIDENCE = ROOT / "docs" / "evidence"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
@@ -47,6 +49,8 @@ STEP_COLUMNS = ["network", "on", "seconds", "published_cpu_seconds", "cpu_ratio"
 STEP_COLUMNS += ["published_gpu_seconds", "gpu_ratio"]
 PEER_COLUMNS = ["network", "batch", "seconds", "how", "peer_seconds", "peer_how"]
 PEER_COLUMNS += ["ratio", "low", "high", "most"]
+
+H200_COLUMNS = ["network", "batch", "precision", "on", *PEER_COLUMNS[2:9]]
 
 
 def linked(page: Path, words: str) -> rows.File:
@@ -77,6 +81,49 @@ def at_a_glance() -> Glance:
 def answer() -> str:
     """The sentence that the page opens with."""
     return f"> {at_a_glance().sentence}\n"
+
+
+def tutorial() -> str:
+    """What a terminal shows first of the file that the tutorial names: a strip and the sentence."""
+    answer = of_the_tutorial()
+    assert answer.strips
+    first = replace(answer.strips, strips=answer.strips.strips[:1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        lines = [strip_text(first), "", wrapped(answer.sentence, "", "")]
+    return "\n".join(["```", *lines, "```", ""])
+
+
+def of_the_tutorial(*others: rows.File) -> Glance:
+    """The answer of its file, with `others` read beside it."""
+    file = linked(TUTORIAL, "a file from an AMD EPYC with two cores")
+    return glance(file, comparisons(file), predictions([file, *others]).of(file))
+
+
+def h200() -> str:
+    """All that was measured beside PyTorch on an H200, what was lost or failed first; and by files
+    of two days what failed on the day of its pair."""
+    page = EVIDENCE / "peers.md"
+    files = [linked(page, words) for words in ("training steps", "epochs", "passes", "copies")]
+    tables = [
+        replace(whole, columns=tuple(map(whole.columns.__getitem__, places)), lines=lines)
+        for file in files
+        for whole in peer_tables(file)
+        for keys in [[column.key for column in whole.columns]]
+        for places in [[keys.index(key) for key in H200_COLUMNS if key in keys]]
+        for lines in [tuple(tuple(line[i] for i in places) for line in whole.lines)]
+    ]
+    later = {row.name: row for row in linked(page, "next day").rows if not row.failure}
+    sentences = [
+        f"{pair.example.model} in {pair.example.precision}, a day later and not in turn: ours "
+        f"{units.seconds(later[pair.ours.name].median)}, theirs "
+        f"{units.seconds(pair.theirs.median)}, "
+        f"{units.significant(pair.theirs.median / later[pair.ours.name].median)} times as long.\n"
+        for file in files
+        for pair in failed_pairs(file)
+        if pair.ours.name in later
+    ]
+    return "\n".join([*map(as_markdown, tables), *sentences])
 
 
 def chosen(whole: Table, keys: Sequence[str], lines: Sequence[tuple[Cell, ...]]) -> str:
@@ -137,6 +184,8 @@ class Block(NamedTuple):
 BLOCKS = {
     "answer": Block(README, answer),
     "epochs": Block(README, epochs),
+    "h200": Block(EVIDENCE / "peers.md", h200),
+    "tutorial": Block(TUTORIAL, tutorial),
     "peers": Block(EVIDENCE / "peers.md", peers),
     "steps": Block(METHOD / "shi.md", steps),
 }
@@ -156,6 +205,11 @@ def test_the_block_is_of_the_file_that_its_page_names(name):
     assert BLOCKS[name].page.read_text(encoding="utf-8") == written(name), (
         "python tests/test_readme.py"
     )
+
+
+def test_the_tutorials_answer_is_that_of_the_page_and_of_the_site():
+    """A prediction is of its own file, whatever is read beside it: a measured GPU, too."""
+    assert of_the_tutorial(measured()) == of_the_tutorial()
 
 
 def test_a_method_is_said_in_600_words():

@@ -15,6 +15,7 @@ from plots.file.families import EPOCH, FAMILIES, OF_NETWORKS, TRAINING, Scale
 from plots.file.ladders import DISC
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, Instances, Row, median_of
+from plots.text import whole
 
 BEST = "best"
 AUTO = "auto"  # the execution that chooses another
@@ -360,7 +361,8 @@ def _best(curves: Sequence[Curve]) -> Curve:
         if len(values.get(axis.key, ())) > 1 and axis.key != "cpu_threads"
     ]
     if threads := values.get("cpu_threads"):
-        of.insert(0, axes["cpu_threads"].word(", ".join(threads)))
+        counts = sorted(threads, key=lambda count: whole(count) or 0)
+        of.insert(0, axes["cpu_threads"].word(", ".join(counts)))
         shared["cpu_threads"] = BEST
     how = dict(axes.how(shared, [axis.key for axis in axes if axis.role == "alike"]))
     how.pop("cpu_threads", None)

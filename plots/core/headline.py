@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/headline.md gives the rules. Only the last of them favours the GPU: of the ways to
-compute that have the same sizes, it takes the one that wins earliest.
+docs/method/headline.md gives the rules. Only the last of them favours the GPU: where auto was not
+measured, it takes of the ways to compute that have the same sizes the one that wins earliest.
 """
 
 import math
@@ -143,13 +143,14 @@ def _own_batch(curves: Sequence[Comparison]) -> str:
 def _in_order(curves: Sequence[Comparison], batch: str) -> list[Comparison]:
     """The choice of each kind of placement at `batch`, in the order of the answers."""
     at_batch = [comparison for comparison in curves if comparison.batch == batch]
-    by_data = ([each for each in at_batch if _data(each) == data] for data in _PLACEMENTS)
+    by_data = ([each for each in at_batch if placement(each) == data] for data in _PLACEMENTS)
     chosen = list(filter(None, map(_earliest_of, by_data)))
     most = max(len(comparison.ladder) for comparison in chosen)
     return sorted(chosen, key=lambda comparison: 2 * len(comparison.ladder) < most)
 
 
-def _data(comparison: Comparison) -> Placement:
+def placement(comparison: Comparison) -> Placement:
+    """Where the data of the GPU's rows is."""
     value = comparison.gpu.axes.value(comparison.gpu.configuration, "data")
     return "resident" if value == "resident" else "copied"
 
@@ -176,7 +177,7 @@ def _answer(file: File, chosen: Comparison) -> Answer:
     on_ladder = {row.model for row in file.rows if row.ladder}
     return Answer(
         comparison=chosen,
-        data=_data(chosen),
+        data=placement(chosen),
         exceptions=tuple(
             each for each in networks if each.model not in on_ladder and _differs(each, chosen)
         ),

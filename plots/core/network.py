@@ -50,8 +50,8 @@ def on_device(rows: Sequence[Row], device: str) -> list[Row]:
 
 
 def best(rows: Sequence[Row]) -> Row:
-    """The row with the smallest median; `rows` has one at least."""
-    return min(rows, key=lambda row: row.median)
+    """The row with the best median, the smallest of times; `rows` has one at least."""
+    return min(rows, key=lambda row: row.quantity.cost(row.median))
 
 
 def networks(rows: Sequence[Row]) -> dict[NetworkKey, list[Row]]:
@@ -92,9 +92,10 @@ def difference(row: Row, other: Row) -> str:
     """How the work of two rows of one network differs: "not the same work: rows 1,000 and 500";
     empty where nothing says that it does.
 
-    The fingerprint decides where both rows have one; else what is counted, and the optimizer.
+    The fingerprint decides where both rows have one and compute in one precision, as the casts of
+    half precision are in it; else what is counted, and the optimizer.
     """
-    fingerprints = bool(row.workload and other.workload)
+    fingerprints = bool(row.workload and other.workload) and row.precision == other.precision
     if fingerprints and row.workload == other.workload:
         return ""
     differences = [

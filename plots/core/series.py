@@ -57,15 +57,15 @@ def device_name(row: Row, without: Collection[str] = ()) -> str:
 
 
 def chosen_words(row: Row) -> str:
-    """What execution auto came to: "auto: fused", "auto: fused on 1 thread" where the row may use
-    more, "auto: graph, autotuned products"; empty for a row of any other."""
+    """What execution auto came to: "auto: fused", "auto: fused, 1 thread used" where the row may
+    use more, "auto: graph, autotuned products"; empty for a row of any other."""
     if not row.chosen:
         return ""
     configuration, choice = row.configuration, dict(row.chosen)
     threads = choice.pop("cpu_threads", None)
     words = f"{configuration['execution']}: {', '.join(row.axes.words(choice))}"
     if threads and threads != configuration.get("cpu_threads"):
-        words += f" on {row.axes['cpu_threads'].word(threads)}"
+        words += f", {row.axes['cpu_threads'].word(threads)} used"
     return printable(words, _LONGEST)
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from plots.file.families import EPOCH
+from plots.file.families import EPOCH, OF_NETWORKS, TRAINING
 from plots.file.rows import File
 from plots.file.shortcomings import STANDINGS
 from plots.text import printable
@@ -29,12 +29,12 @@ def newest_per_machine(
 ) -> tuple[list[File], list[File]]:
     """Of each machine the file that answers for it, and all others; both latest first.
 
-    That is the newest complete default or full sweep; where there is none, the newest of those with
-    the least shortcomings. `key` tells machines apart.
+    That is the newest complete default or full sweep; where there is none, of those with the least
+    shortcomings the one that trained most. `key` tells machines apart.
     """
     ordered = newest_first(files)
     counts: dict[Hashable, File] = {}
-    for file in sorted(ordered, key=_standing, reverse=True):
+    for file in sorted(ordered, key=_weight, reverse=True):
         counts.setdefault(key(file), file)
     newest = [file for file in ordered if counts[key(file)] is file]
     return newest, [file for file in ordered if counts[key(file)] is not file]
@@ -60,7 +60,7 @@ def passed_over(
             file
             for file in others
             if key(file) == key(answering)
-            and _standing(file) < _standing(answering)
+            and _weight(file) < _weight(answering)
             and newest_first((answering, file))[0] is file
         )
 
@@ -80,17 +80,21 @@ def _passed_over_words(answering: File, files: Sequence[File]) -> str:
     names = [printable(file.path.name) for file in files]
     if len(files) == 1:
         known = {shortcoming.fault for shortcoming in answering.shortcomings}
-        why = next(each.fault for each in files[0].shortcomings if each.fault not in known)
+        faults = (each.fault for each in files[0].shortcomings if each.fault not in known)
+        why = next(faults, "it measures less")
         return f"{names[0]} {of_machine} is {newer}, but {why}: it does not count."
     named = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - 1} more"]
     return f"{' and '.join(named)} {of_machine} are {newer}, but measure less: they do not count."
 
 
-def _standing(file: File) -> tuple[bool, ...]:
+def _weight(file: File) -> tuple[tuple[bool, ...], int, int]:
     """How much a file says of its machine, to compare: for each kind of shortcoming, the worst
-    first, whether it has none."""
+    first, whether it has none; and where it has any, how many of its results train, and how many
+    are of networks."""
     kinds = {shortcoming.standing for shortcoming in file.shortcomings}
-    return tuple(kind not in kinds for kind in STANDINGS)
+    families = [row.family for row in file.own_rows if kinds and not row.failure]
+    trained, used = (sum(name in of for name in families) for of in (TRAINING, OF_NETWORKS))
+    return tuple(kind not in kinds for kind in STANDINGS), trained, used
 
 
 def has_gpu(file: File) -> bool:

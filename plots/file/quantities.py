@@ -83,6 +83,9 @@ class Quantity:
         return f"{first} {self.noun} / {second} {self.noun}"
 
 
+PRODUCTS = "seconds_product"  # of rows whose kernels compute products alone
+
+
 def _named(name: str) -> Quantity:
     return ESTIMATED_ENERGY if name == ESTIMATED_ENERGY.name else QUANTITIES[name]
 
@@ -138,7 +141,7 @@ _ALL = (
         )
         for of in ("p50", "p99")
     ),
-    Quantity(*("products", "time in products", "seconds", units.seconds, "seconds_product")),
+    Quantity(*("products", "time in products", "seconds", units.seconds, PRODUCTS)),
 )
 QUANTITIES = {quantity.name: quantity for quantity in _ALL}
 # In place of energy where --tdp stands in for meters, so that all that is said of it says so.

@@ -283,6 +283,12 @@ class Row:
         return {**self.configuration, **(self.chosen or {}), **threads}
 
     @property
+    def is_one_kernel(self) -> bool:
+        """Whether one kernel of a GPU trains the whole epoch, so that no part has a time of its
+        own: seconds_product is all of it."""
+        return self.runs_as.get("execution") == "persistent"
+
+    @property
     def count(self) -> float:
         """How many operations, launches or copies a sample is of; 1 for an epoch or a step, and
         where a counter is of one operation already."""

@@ -16,8 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from plots.file.families import derived
-from plots.file.quantities import QUANTITIES, TIME, Quantity
+from plots.file.quantities import PRODUCTS, QUANTITIES, TIME, Quantity
 from plots.file.rows import File, Instances, Row, Spread, median_of
+from plots.text import counted
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
 _FEWEST_ROWS = 5  # that a spread is measured on
@@ -30,7 +31,7 @@ _OF_ROW, _OF_SAMPLE = ("file", "machine", "row"), ("quantity", "instance", "repe
 _FRAMES = ("polars", "pandas")  # the first that is installed makes the data frame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Samples:
     """A long table, a value in each line: `columns` are lists of equal length, by name.
 
@@ -41,6 +42,9 @@ class Samples:
     """
 
     columns: dict[str, list[Any]]
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'sample')}: {', '.join(self.columns)}>"
 
     def __len__(self) -> int:
         return len(self.columns["value"])
@@ -97,7 +101,7 @@ def _values(row: Row) -> Iterator[tuple[str, np.ndarray | float]]:
     yield TIME.name, row.samples / row.count
     follows = derived(row.family, row.counters, 1.0)
     for key, value in row.counters.items():
-        if key not in follows:
+        if key not in follows and not (key == PRODUCTS and row.is_one_kernel):
             yield names.get(key, key), row.measured.get(key, value)
 
 
@@ -113,6 +117,8 @@ def in_quantity(file: File, quantity: Quantity) -> File:
 def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
     if row.failure:
         return row
+    if quantity.counter == PRODUCTS and row.is_one_kernel:
+        return None
     values, instances = row.measured.get(quantity.counter, np.zeros(1)), row.instances
     if quantity.is_fact:
         values = np.full(_AS_OFTEN, row.counters.get(quantity.counter, 0.0))

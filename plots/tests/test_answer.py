@@ -23,6 +23,7 @@ from plots.tests import synthetic, synthetic_steps
 from plots.tests.synthetic_sweep import (
     ALL,
     DISC_MODELS,
+    DISC_SIZES,
     EAGER,
     LARGE,
     PINNED,
@@ -66,12 +67,27 @@ def test_it_takes_no_words_apart(read):
     assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in sentence
 
 
+def _alternating(way, params):
+    """The GPU wins at every second size of disc."""
+    place = sorted(DISC_SIZES).index(params)
+    return 1.0 if way["device"] == "cpu" else 0.5 + place % 2
+
+
 @pytest.mark.parametrize(
     ("seconds", "repetitions", "sentence", "words"),
     [
         (
             *(lambda way, params: 1 / crossing(22_500.0)(way, params), 9),
             *(r"The GPU wins only up to 22,\d00 parameters", ()),
+        ),
+        # Too many words for a sentence: what is not sure stays so.
+        (
+            *(_alternating, 9),
+            *(r"The GPU wins at some sizes of the fully connected networks at batch 100 and", ()),
+        ),
+        (
+            *(lambda way, params: 1.0 if params > 1e7 else _alternating(way, params), 9),
+            *(r"There is no sure winner on the fully connected networks at batch 100, see", ()),
         ),
         (
             *(lambda way, params: 1.0, 9),
@@ -105,7 +121,7 @@ def test_the_share_of_a_ceiling_names_its_precision(read):
 
 def test_other_training_is_named(told):
     answer = told(ways(100, RESIDENT, precision="tf32"), crossing(5e4))
-    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32).")
+    assert answer.sentence.endswith(" at batch 100, tf32 (CPU: f32), data on the GPU.")
 
 
 @pytest.mark.slow

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of a machine's files count: the newest one that is complete."""
+"""Which of a machine's files count: the newest one that is complete; and where others stand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from plots.cli import main
+from plots.core.page.section import Context
+from plots.features.copies import section as copies
+from plots.features.peers import section as peers
+from plots.features.training import section as training
 from plots.file import loading
 from plots.file.file_order import newest_per_machine, passed_over
-from plots.tests import synthetic, synthetic_machine, synthetic_steps
+from plots.tests import synthetic, synthetic_machine, synthetic_peers, synthetic_steps
+from plots.tests.synthetic_steps import passes
 
 SHORT = "new.json of synthetic machine is newer than whole.json, but it was interrupted, so rows "
 
@@ -47,7 +53,8 @@ def names(files):
         ((True, True, True), "new", ["whole", "old"], 0),
         ((True, True, False), "whole", ["new", "old"], 1),
         ((True, False, False), "old", ["new", "whole"], 2),
-        ((False, False, False), "new", ["whole", "old"], 0),
+        # Of files that lack the same, what trained most; of those that trained alike, the newest.
+        ((False, False, False), "whole", ["new", "old"], 1),
     ],
 )
 def test_the_newest_complete_file_counts(folder, complete, first, others, told):
@@ -113,11 +120,38 @@ def test_the_report_shows_the_complete_file_and_names_the_other(folder, tmp_path
     printed = shell("report", folder(), "-o", tmp_path / "out", "--summary")
     assert printed.err.startswith(SHORT) and printed.err.count("\n") == 1
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert SHORT in page and "measured on 2020-01-02" in page and "1 older file of" in page
+    assert (
+        SHORT in page
+        and "measured on 2020-01-02" in page
+        and "Older files of the same machines: 1." in page
+    )
     assert "does not answer for" not in page
     shell("report", tmp_path / "in" / "new.json", "-o", tmp_path / "out")
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "new.json does not answer for its machine" in page
+
+
+def test_a_section_shows_older_files_where_the_newest_lacks_it(read):
+    """Files that answer other questions stand beside each other, section by section."""
+    newest = read(synthetic.sweep(gpu=False), "newest.json")
+    one_pass = [entry for model in ("disc-5", "heart") for entry in passes(model, 1, "cpu")]
+    older = [
+        read(synthetic.document(one_pass), "passes.json"),
+        read(synthetic_peers.document(synthetic_peers.on_both(("disc-2",))), "peers.json"),
+    ]
+    context = Context(older=tuple(older), draws=False)
+    named = {
+        build: [block.machine for block in section.blocks]
+        for build in (training.epochs, training.passes, peers.build, copies.build)
+        if (section := build([newest], context))
+    }
+    assert named == {
+        training.epochs: ["synthetic machine"],
+        training.passes: ["synthetic machine, passes.json"],
+        peers.build: ["synthetic machine, peers.json"],
+    }
+    gpus = replace(newest, machine=replace(newest.machine, gpu="another"))
+    assert training.passes([gpus], context) is None
 
 
 @pytest.mark.parametrize("command", ["times", "why"])

@@ -73,11 +73,11 @@ def test_markdown():
         "",
         "| network | CPU time | CPU threads | GPU time |",
         "| --- | ---: | ---: | ---: |",
-        "| disc-2 | **65.1 µs** | 1 <sup>1</sup> | 600 µs |",
-        "| disc-12 | 1.20 s | 16 <sup>1</sup> <sup>2</sup> | – |",
+        "| disc-2 | **65.1 µs** | 1 <sup>a</sup> | 600 µs |",
+        "| disc-12 | 1.20 s | 16 <sup>a</sup> <sup>b</sup> | – |",
         "",
-        "1. too many threads",
-        "2. noisy",
+        "- a: too many threads",
+        "- b: noisy",
     ]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.core.tables.formats import render
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
 from plots.features.peers.section import (
@@ -114,6 +115,26 @@ def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
     assert lines(table)[0]["most"] == f"{pair.most:.2f}"
     (pair,) = pairs(load(rows))
     assert pair.most is None
+
+
+def test_what_is_lost_stands_first_and_what_failed_has_its_reason(load):
+    seconds = {"disc-2": (1, 2), "disc-3": (None, 1), "disc-4": (1, None), "disc-5": (1, 0.5)}
+    entries = []
+    for model, sides in seconds.items():
+        ours = synthetic.cpu_configuration(model, 1)
+        for configuration, time in zip((ours, theirs(ours)), sides, strict=True):
+            if time is None:
+                entries.append(synthetic.failure(configuration, f"{model} is wrong"))
+            else:
+                entries += synthetic.samples(configuration, [time] * 9)
+    file = load(entries)
+    (table,) = peer_tables(file)
+    assert [line["network"] for line in table.records()] == ["disc-5", "disc-3", "disc-2", "disc-4"]
+    assert [line["ratio"] for line in table.records()] == [0.5, None, 2, None]
+    text = " ".join(render([table], "text").split())
+    assert "Ours of disc-3 in f32 failed: disc-3 is wrong." in text
+    assert "PyTorch of disc-4 in f32 failed: disc-4 is wrong." in text
+    assert len(pairs(file)) == 2
 
 
 def test_the_fastest_of_each_side_counts_and_all_are_there(load, beside):

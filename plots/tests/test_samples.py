@@ -34,6 +34,7 @@ def test_the_example_of_the_docs_runs(tmp_path, monkeypatch, capsys):
     exec(first, names)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("1 0.00") for line in lines) == synthetic.REPETITIONS
+    assert re.match(r"<\d+ samples: file, machine, row, ", repr(names["samples"]))
     stub = SimpleNamespace(DataFrame=dict)
     monkeypatch.setitem(sys.modules, "polars", stub)
     exec(frame, names)
@@ -152,6 +153,7 @@ def test_an_entry_adds_a_quantity(write, shell, monkeypatch, tmp_path, is_more_b
 MODELS = ("disc-2", "disc-5", "disc-7", "disc-9", "disc-11", "heart")
 FLAGS = {
     "crossover": ("crossover", "all.json"),
+    "threads": ("crossover", "all.json", "--threads"),
     "compare": ("compare", "all.json", "all.json"),
     "why": ("why", "all.json"),
     "advise": ("advise", "all.json", "--mlp=784,512,10"),
@@ -159,9 +161,15 @@ FLAGS = {
     "report": ("report", "all.json", "--out=page"),
 }
 REFUSED = {
+    "threads": "no epochs of two disc networks on several thread counts",  # of one pass alone
     "why": "why splits time, energy and cost, which grow with it; a row does not say of what its",
     "advise": "advise tells times, and --of=cost what they cost; no {} follows from these, so",
     "predict": "predict tells times, and --of=cost what they cost; no {} follows from these, so",
+}
+# What commands say of every quantity.
+ALIKE = {
+    "compare": "family ratio rows {0.better} {0.worse}",
+    "threads": "disc networks train {0.how} on|train disc networks {0.how} than",
 }
 # Of each quantity but time, of which plots/tests/snapshots are, what `crossover`, `compare` and
 # `report` say, and the others that know it.
@@ -201,26 +209,33 @@ PHRASES = {
         "report": "The GPU needs less time in products at every size measured, 22 to 2,804,390",
     },
 }
-# What only sentences on time say.
-OF_TIME = re.compile(r"\bfaster\b|\bslower\b|\bGPU wins\b|times as fast|SPEEDUP")
+# What only sentences on time say; and times, which a page has of its run, predict of a launch.
+OF_TIME = re.compile(r"\bfaster\b|\bslower\b|\bGPU wins\b|times as fast|SPEEDUP|FLOP/s")
+SECONDS = re.compile(r"[\d.]+ [mµn]?s\b")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of all.json, rows of which have every quantity."""
+    """The folder of all.json, rows of which have every quantity; and of apart.json, in which the
+    GPU trains nothing."""
     ways = (("eager", "pinned"), ("graph", "resident"))
-    document = synthetic_machine.machine(models=MODELS, modes=ways, noise=0.01)
-    for entry in document["benchmarks"]:
-        if entry["configuration"]["family"] == "Epoch":
-            watts, each, beside = (
-                (40, 16, 1e5) if entry["configuration"]["device"] == "cpu" else (200, 12, 2.5e5)
-            )
-            entry["joules"] = 1e-3 * entry["real_time"] * watts
-            entry["peak_bytes"] = each * entry["params"] + beside
+    on_both = synthetic_machine.machine(models=MODELS, modes=ways, noise=0.01)
+    on_cpu = synthetic_machine.machine(models=MODELS, modes=(), noise=0.01)
     for model in MODELS:
-        document["benchmarks"] += [*passes(model, 1, "cpu"), *passes(model, 1, "cuda")]
+        on_both["benchmarks"] += [*passes(model, 1, "cpu"), *passes(model, 1, "cuda")]
+        on_cpu["benchmarks"] += passes(model, 1, "cpu")
+    on_cpu["benchmarks"] += synthetic_probes.layers() + synthetic_probes.products()
+    on_cpu["context"]["crossover"]["machine"]["gpu"] = {"name": "GPU"}
     folder = tmp_path_factory.mktemp("quantities")
-    synthetic.write(folder / "all.json", document)
+    for document, name in ((on_both, "all.json"), (on_cpu, "apart.json")):
+        for entry in document["benchmarks"]:
+            if entry["configuration"]["family"] in ("Epoch", "Gemm", "Layer"):
+                watts, each, beside = (
+                    (40, 16, 1e5) if entry["configuration"]["device"] == "cpu" else (200, 12, 2.5e5)
+                )
+                entry["joules"] = 1e-3 * entry["real_time"] * watts
+                entry["peak_bytes"] = each * entry.get("params", 1) + beside
+        synthetic.write(folder / name, document)
     return folder
 
 
@@ -230,17 +245,28 @@ def folder(tmp_path_factory):
 def test_a_command_speaks_of_the_quantity(command, name, folder, monkeypatch, shell):
     monkeypatch.chdir(folder)
     quantity = QUANTITIES[name]
-    expected = PHRASES[name].get(command)
-    if command == "compare":
-        expected = f"family ratio rows {quantity.better} {quantity.worse}"
+    expected = PHRASES[name].get(command, ALIKE.get(command, "").format(quantity))
+    if command == "threads" and name.startswith("latency"):
+        expected = ""
     prices = ("--price=cpu=0.10/h", "--price=gpu=1.20/h") if quantity.is_priced else ()
-    printed = shell(*FLAGS[command], f"--of={name}", *prices, code=0 if expected else 2)
-    text = printed.out if expected else printed.err
-    if command == "report":
-        page = (folder / "page" / "index.html").read_text("utf-8")
-        text = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", page)
-    assert (expected or REFUSED[command].format(quantity.noun)) in " ".join(text.split())
-    assert not OF_TIME.search(text), OF_TIME.search(text)
+
+    def said(*flags):
+        """What the command says on stdout or on its page, and what on stderr."""
+        printed = shell(*flags, f"--of={name}", *prices, code=None)
+        page = folder / "page" / "index.html"
+        text = page.read_text("utf-8") if command == "report" else printed.out
+        return re.sub(r"(?s)<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", text), printed.err
+
+    text, refusal = said(*FLAGS[command])
+    phrases = (expected or REFUSED[command].format(quantity.noun)).split("|")
+    in_one_line = " ".join((text if expected else refusal).split())
+    assert any(phrase in in_one_line for phrase in phrases)
+    apart = said(*(flag.replace("all.json", "apart.json") for flag in FLAGS[command]))
+    assert "must be" not in apart[1]
+    for answer in (text, apart[0]):
+        assert not OF_TIME.search(answer), OF_TIME.search(answer)
+        if quantity.unit != "seconds" and command not in ("report", "predict"):
+            assert not SECONDS.search(answer), SECONDS.search(answer)
 
 
 def test_another_process_has_the_same_quantities():

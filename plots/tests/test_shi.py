@@ -169,7 +169,7 @@ def test_the_sentence_says_which_device_against_which_and_over_what(figures, wri
     )
     (sentence,) = brought(figures, [file])
     for phrase in (
-        "What 9 years brought in f32: the CPU of synthetic machine (",
+        "Beside 2016, in f32: the CPU of synthetic machine (",
         "synthetic CPU, 2 cores) is 2.00 times (",
         "geometric means over 2 of 7 networks (FCN-R, LSTM)",
         "the GPU of synthetic machine (synthetic GPU) is 63.0 times (",

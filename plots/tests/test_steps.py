@@ -94,7 +94,7 @@ def test_a_network_is_a_curve_over_its_batches_that_crosses_where_the_formula_sa
 def test_the_headline_stays_the_one_over_parameters(file, read):
     alone = read(synthetic_steps.machine(epochs=False))
     answer = glance(file, comparisons(file))
-    assert answer.sentence.endswith(", on fully connected networks at batch 100.")
+    assert answer.sentence.endswith(", on fully connected networks at batch 100, data on the GPU.")
     assert headline(alone, comparisons(alone)) == []
     answer = glance(alone, comparisons(alone))
     assert answer.sentence.endswith(", training fcn-r step by step.")
@@ -326,7 +326,7 @@ def test_the_page_answers_for_networks_in_use(used, shell, tmp_path):
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "To use the trained network, do you need a GPU?" in page
     assert "Latency of forward passes (48)" in page
-    assert "10 of 24 lines, evenly spread." in page
+    assert "10 of 24 lines; all are below." in page
     assert "samples per second" in next(tmp_path.glob("*.throughput.svg")).read_text("utf-8")
     chart = next(tmp_path.glob("*.passes.svg")).read_text("utf-8")
     assert "networks disc-N, batch 1" in chart

@@ -12,12 +12,14 @@ import pytest
 from plots.core.crossover import EQUAL_WITHIN, Crossover, comparisons, find_crossover, regret
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import thread_pairs
+from plots.core.network import epoch_rows
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
 from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
 from plots.features.threads.section import more_threads, threads_sentence, threads_table
+from plots.features.training.table import best_table
 from plots.file import loading
 from plots.file.ladders import DISC
 from plots.file.rows import PairedInterval, Refinement
@@ -245,6 +247,8 @@ def test_sizes_in_between_join_the_curve_and_choose_no_headline(read):
     pair = next(pair for pair in comparisons(file) if pair.cpu.candidates)
     assert 99824 in pair.sizes and 99824 not in pair.ladder
     assert len(pair.ladder) == len(DISC_MODELS)
+    (note,) = best_table(epoch_rows(file)).notes
+    assert note == "1 disc network between these sizes was measured as well."
 
 
 def test_the_command_and_the_page_show_where_more_threads_pay(read, shell):

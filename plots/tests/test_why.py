@@ -15,6 +15,8 @@ from plots.core.network import epoch_rows
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.file import loading
+from plots.file.quantities import QUANTITIES
+from plots.file.samples import in_quantity, long_table
 from plots.tests import synthetic, synthetic_machine
 from plots.tests.conftest import why_tables
 from plots.tests.synthetic_answers import COMMON, answer, comparison
@@ -48,6 +50,29 @@ def test_a_profile_of_a_slower_moment_is_no_split(load):
     assert all(sum(split.parts.values()) <= 1.1 * split.row.median for split in splits)
     (table, *_) = why_tables(file, [])
     assert f"{len(rows) - len(splits)} rows whose profile took over 10 %" in table.notes[-1]
+
+
+@pytest.mark.parametrize("is_chosen", [False, True])
+def test_one_kernel_has_no_part_called_products(read, is_chosen):
+    way = "auto" if is_chosen else "persistent"
+    configuration = synthetic.gpu_configuration("disc-3", way, "resident")
+    profile = {"seconds_launch": 0, "seconds_product": 0.07, "seconds_synchronization": 0.02}
+    chosen = {"chosen": {"execution": "persistent"}} if is_chosen else {}
+    work = {"minimum_work": {"flops": 1, "launches": 1}}
+    row = synthetic.samples(configuration, [0.1] * 9, **profile, **work, **chosen)
+    peaks = synthetic_machine.peaks((1,), gpu=True)
+    launch = {"family": "Peak", "quantity": "launches", "device": "cuda"}
+    peaks += synthetic.operation(launch, [4e-3] * 3, count=1000)
+    file = read(synthetic.document([*peaks, *row], gpu="synthetic GPU"))
+    (split,) = why.splits(epoch_rows(file))
+    assert split.parts == {"launch": 0, "synchronization": 0.02, "kernel": 0.07}
+    (table, *_) = why_tables(file, [])
+    (line,) = table.records()
+    assert line["kernel_percent"] == pytest.approx(70) and "product_percent" not in line
+    assert line["bound"] == "one launch" and draw_why(file) is not None
+    products = in_quantity(file, QUANTITIES["products"])
+    assert epoch_rows(products) == []
+    assert "products" not in long_table([file]).columns["quantity"]
 
 
 def test_a_row_without_profile_has_no_split(small, read):

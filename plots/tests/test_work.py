@@ -74,6 +74,8 @@ def test_other_work_is_no_point_of_a_curve(load, fields, reason):
     file = load(entries(**fields))
     compared = comparisons(file)
     assert len(compared) == 3  # one thread, two, and the best of them
+    turned = replace(file, rows=tuple(reversed(file.rows)))
+    assert comparisons(turned)[-1].cpu.label == "CPU, best of 1, 2 threads"
     for pair in compared:
         assert OTHER_SIZE not in pair.gpu.sizes and OTHER_SIZE not in pair.cpu.sizes
         assert len(pair.gpu.sizes) == len(DISC_MODELS) - 1
@@ -91,6 +93,23 @@ def test_the_same_work_is_compared(load, fields):
     file = load(entries(**fields))
     assert other_work(file) == ""
     assert all(OTHER_SIZE in pair.gpu.sizes for pair in comparisons(file))
+
+
+@pytest.mark.parametrize(("fields", "is_same"), [({}, True), ({"rows": 500}, False)])
+def test_casts_are_no_other_work(load, fields, is_same):
+    """A GPU's f16 stands against the CPU's f32, and its casts give it a fingerprint of its own."""
+    content = entries(**fields)
+    for entry in content:
+        if entry["configuration"]["device"] == "cuda":
+            entry["configuration"]["precision"] = "f16"
+            entry["name"] = synthetic.row_name(entry["configuration"])
+            entry["workload"] = "b" * 16
+    file = load(content)
+    assert ("rows 1,000 and 500" in other_work(file)) != is_same
+    compared = comparisons(file)
+    assert {pair.precision for pair in compared} == {"f16 (CPU: f32)"}
+    assert all((OTHER_SIZE in pair.gpu.sizes) == is_same for pair in compared)
+    assert len(speed_ups(file)) == len(DISC_MODELS) - (not is_same)
 
 
 def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):

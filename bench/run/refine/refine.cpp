@@ -258,8 +258,13 @@ class Refinement {
     if (found.intervals.empty()) {
       text << "the winner did not change; ";
     }
-    text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and " << seconds_since(start_)
-         << " s" << (found.complete ? "" : ", then time or sizes were used up");
+    if (sizes_.empty()) {
+      text << "no size to try";
+    } else {
+      text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and "
+           << seconds_since(start_) << " s";
+    }
+    text << (found.complete ? "" : ", then time or sizes were used up");
     say(text.str());
   }
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from plots.core.page import svg
 from plots.core.page.section import Section
-from plots.core.tables.table import runs_of_columns
+from plots.core.tables.table import letters, runs_of_columns
 from plots.text import printable
 
 if TYPE_CHECKING:  # matplotlib takes long to load
@@ -101,6 +101,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
+    made.filters["letters"] = letters
     made.filters["sortable"] = lambda value: f"{value:.6g}" if isinstance(value, float) else value
     made.globals.update(
         runs_of_columns=runs_of_columns,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
 from plots.core.tables.table import Table
+from plots.file.file_order import machine
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File
 from plots.parallel import Map, in_process
@@ -111,10 +112,10 @@ class Context:
     """What sections share besides the files.
 
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
-    of machines that have a newer one. `stems` are the machines' parts of file names, `side` has the
-    files beside each other, `predictions` what cards would do on their machines. The files are in
-    `quantity`, which `notes` are about where it is not time. Work on many files goes through `map`.
-    `draws` says whether anyone will see pictures.
+    those that do not answer for their machines. `stems` are the machines' parts of file names,
+    `side` has the files beside each other, `predictions` what cards would do on their machines. The
+    files are in `quantity`, which `notes` are about where it is not time. Work on many files goes
+    through `map`. `draws` says whether anyone will see pictures.
     """
 
     detailed: int = 1
@@ -138,6 +139,18 @@ class Context:
         """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
         return (self.compared or {}).get(file.path, [])
 
+    def showing(self, files: Sequence[File], has: Callable[[File], object]) -> list[File]:
+        """Those of the `detailed` of `files` that `has` holds of, for a section on it. Where it
+        holds of no file of a machine, the newest of its `older` files that it holds of stand
+        there, called by their names, too."""
+        shown = files[: self.detailed]
+        chosen = [file for file in shown if has(file)]
+        told = set(map(machine, chosen))
+        for of in dict.fromkeys(map(machine, shown)):
+            lacking = [] if of in told else [file for file in self.older if machine(file) == of]
+            chosen += map(_with_its_name, [file for file in lacking if has(file)][:_MOST_OLDER])
+        return chosen
+
     def verdicts(self, file: File) -> Sequence[Any]:
         """What each card would do on the machine of `file`; none where nothing is predicted."""
         return self.predictions.of(file) if self.predictions else ()
@@ -150,3 +163,11 @@ class Context:
         """A chart of `file`, whose name has no dot, in a file named after the machine too."""
         stem = f"{(self.stems or {}).get(file.path, 'machine')}.{chart.name}"
         return replace(chart, name=stem, caption=caption)
+
+
+_MOST_OLDER = 4  # files of a machine in one section
+
+
+def _with_its_name(file: File) -> File:
+    name = f"{file.machine.id}, {file.path.name}"
+    return replace(file, machine=replace(file.machine, id=name))

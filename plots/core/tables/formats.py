@@ -18,6 +18,7 @@ from plots.core.tables.table import (
     Column,
     Run,
     Table,
+    letters,
     runs_of_columns,
 )
 from plots.text import markdown, printable
@@ -181,7 +182,7 @@ def as_markdown(table: Table) -> str:
 
     def shown(cell: Cell) -> str:
         text = markdown(cell.text, LONGEST)
-        marks = "".join(f" <sup>{mark}</sup>" for mark in cell.marks)
+        marks = "".join(f" <sup>{letters(mark)}</sup>" for mark in cell.marks)
         return f"**{text}**{marks}" if cell.bold else f"{text}{marks}"
 
     titles = [markdown(f"{column.group} {column.title}".strip()) for column in table.columns]
@@ -192,7 +193,8 @@ def as_markdown(table: Table) -> str:
     if table.notes:
         text.append("")
         text += [
-            f"{mark}. {markdown(note, LONGEST_NOTE)}" for mark, note in enumerate(table.notes, 1)
+            f"- {letters(mark)}: {markdown(note, LONGEST_NOTE)}"
+            for mark, note in enumerate(table.notes, 1)
         ]
     return "\n".join(text) + "\n"
 

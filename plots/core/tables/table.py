@@ -60,6 +60,13 @@ def marks(texts: Iterable[str], notes: dict[str, int]) -> tuple[int, ...]:
     return tuple(notes.setdefault(text, len(notes) + 1) for text in texts)
 
 
+def letters(mark: int) -> str:
+    """The note of number `mark` where it stands above the line, as a digit would be read, and
+    copied, as one of the value's: a to z, then aa."""
+    before, last = divmod(mark - 1, 26)
+    return (letters(before) if before else "") + chr(ord("a") + last)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Every line of `lines` has one cell for each column. `notes` are numbered from 1.
@@ -121,7 +128,7 @@ class Table:
         if not table.brief:
             return table
         kept = spread(len(table.lines), _SHOWN)
-        note = f"{len(kept)} of {len(table.lines)} lines, evenly spread."
+        note = f"{len(kept)} of {len(table.lines)} lines; all are below."
         short = table.taking(kept)
         return replace(short, notes=(*short.notes, note))
 

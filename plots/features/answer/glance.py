@@ -15,6 +15,7 @@ from plots.core.headline import (
     ladders_of,
     over_batches,
     over_passes,
+    placement,
     unusual,
 )
 from plots.core.machines import short_gpu, short_processor
@@ -27,6 +28,7 @@ from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
+from plots.file.quantities import TIME
 from plots.file.rows import MOST_DISTURBED, File, Row, median_of
 from plots.text import counted, printable, whole
 
@@ -36,6 +38,7 @@ _MOST_LINES = 3
 _MOST_MARKS = 6
 _NAME = 24  # characters of a name from the file
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
+_DATA = {"resident": "data on the GPU", "copied": "each batch copied there"}
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
 
@@ -316,11 +319,19 @@ def _factor(ratio: SpeedUp) -> str:
 def _measure_it(file: File) -> str:
     reason = file.machine.gpu_reason.removeprefix("none ").strip("()") or "no GPU"
     if file.machine.gpu:
-        reason = f"there is a GPU, {file.machine.gpu}, but no row of it has a result"
+        results = on_device([row for row in file.own_rows if not row.failure], "cuda")
+        wanted = "of it trains a network" if results else f"of it has {_wanted(file)}"
+        reason = f"there is a GPU, {file.machine.gpu}, but no row {wanted}"
     return (
         "What would change it: ./run on a machine with a GPU measures it "
         f"(here: {printable(reason, 100)})."
     )
+
+
+def _wanted(file: File) -> str:
+    """What rows are asked for: a time is a result."""
+    quantity = next((row.quantity for row in file.own_rows if not row.failure), TIME)
+    return "a result" if quantity is TIME else quantity.noun
 
 
 # --- a CPU alone
@@ -335,9 +346,10 @@ def _of_cpu(file: File, verdicts: Sequence[Verdict]) -> Glance:
     if verdicts and not copies:
         lines += _other_networks(file, verdicts[0])
     lines += [*copies, _measure_it(file)]
-    return Glance(
-        None, "No GPU was measured, and no curve of networks to predict one from.", tuple(lines)
-    )
+    missing = "No GPU was measured, and no curve of networks to predict one from."
+    if on_device([row for row in file.own_rows if not row.failure], "cuda"):
+        missing = "The GPU trained no network in this file, so there is no answer on training."
+    return Glance(None, missing, tuple(lines))
 
 
 def _no_training(file: File) -> str:
@@ -364,9 +376,15 @@ def reach(file: File, rows: Sequence[Row]) -> str:
     largest, size = max(sizes.values())
     row = best([row for row in rows if sizes[row.index] == (largest, size)])
     samples = f" of {units.count(size)} samples" if size else ""
+    of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
+    if row.quantity is not TIME:
+        return (
+            f"{row.quantity.of(FAMILIES[row.family].a)}{samples} of {row.model}{of} "
+            f"({units.count(largest)} parameters) on {device_label(row).there}: "
+            f"{row.quantity.show(row.median)}."
+        )
     rate = row.counters["flops"] / row.median
     peak = Ceilings(file.rows).find("flops", row.configuration)
-    of = ", the largest network measured" if len({row.model for row in rows}) > 1 else ""
     # The fastest row may be of any precision, and the ceiling is that precision's.
     precision = "" if row.precision == "f32" else f" in {row.precision}"
     share = f", {100 * rate / peak:.0f} % of the multiply-adds it can do{precision}" if peak else ""
@@ -394,7 +412,7 @@ def _to_share(file: File, curve: Comparison, gpu: str) -> str:
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
     parts = (
-        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}",
+        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}{_data(curve)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
@@ -407,11 +425,24 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
     training = f" at batch {batch}" if batch else ""
     training = f" in forward passes{training}" if curve.family == FORWARD else training
     also = f", {_name(unusual(curve))}" if unusual(curve) else ""
-    places = [f", on {kind}{training}{also}", f", on {kind}{training}", f", on {kind}", ""]
+    data = _data(curve)
+    places = [
+        *(f", on {kind}{training}{also}{data}", f", on {kind}{training}{data}"),
+        *(f",{training}{data}", f", on {kind}", ""),
+    ]
     wins = curve.gpu.quantity.wins
-    some = f"The GPU {wins} at some sizes of the {kind}{training} and not at others, see the strip"
-    article = "a" if predicted else "the"
+    article, beside = ("a", f" ({predicted})") if predicted else ("the", "")
+    if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say
+        some = f"There is no sure winner on the {kind}{training}{beside}, see the strip"
+    else:
+        some = f"{article.capitalize()} GPU {wins} at some sizes of the {kind}{training} and not at"
+        some += f" others{beside}, see the strip"
     return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
+
+
+def _data(curve: Comparison) -> str:
+    """Where the data is while the GPU trains, behind a comma; empty of forward passes."""
+    return "" if curve.family == FORWARD else f", {_DATA[placement(curve)]}"
 
 
 def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:

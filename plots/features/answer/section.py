@@ -17,16 +17,16 @@ from plots.features.answer.glance import Glance, glance, machines
 from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
 from plots.file.rows import File, Row
-from plots.text import counted
 
 if TYPE_CHECKING:
     from plots.core.charts.style import Chart
 
 _MOST_MACHINES = 12  # strips of a picture
 _COMPARED = (
-    "At each size the CPU runs on its best thread count; the GPU runs in the mode that wins "
-    "earliest. The 95 % interval is in brackets. The networks of a ladder, such as disc, grow step "
-    "by step, so they form a curve. docs/method/crossover.md says how batch and mode are chosen."
+    "At each size the CPU runs on its best thread count; the GPU runs as auto chooses, or without "
+    "such rows in the mode that wins earliest. The 95 % interval is in brackets. The networks of a "
+    "ladder, such as disc, grow step by step, so they form a curve. docs/method/crossover.md says "
+    "how batch and mode are chosen."
 )
 _STEPS = (
     "A network that was trained step by step at several batch sizes forms a curve over them: the "
@@ -64,7 +64,8 @@ def build(files: Sequence[File], context: Context) -> Section:
     notes += [passed.sentence for passed in left_out]
     if older := len(context.older) - sum(len(passed.files) for passed in left_out):
         notes.append(
-            f"Left out: {counted(older, 'older file')} of the same machines; --all shows each file."
+            f"Older files of the same machines: {older}. A section shows them, by their names, "
+            "where no file above has such rows; --all shows each file."
         )
     return Section(title="The answer", anchor="answer", blocks=tuple(blocks), notes=tuple(notes))
 

@@ -38,7 +38,8 @@ _NOTES = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of copies."""
-    of_files = ((file, copies_of(file)) for file in files[: context.detailed])
+    with_copies = context.showing(files, lambda file: file.copies)
+    of_files = ((file, copies_of(file)) for file in with_copies)
     shown = [(file, copies, over_copies(file)) for file, copies in of_files if copies]
     if not shown:
         return None

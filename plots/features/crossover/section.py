@@ -243,6 +243,10 @@ def _how(flags: dict[str, int]) -> tuple[Field, ...]:
     with marks for the flags. People read how the CPU computes beside its threads, programs by
     itself."""
 
+    def batch(of: Line) -> Cell:
+        given = _given(of[1].common.get("batch"))
+        return replace(given, text=units.written(given.text))
+
     def threads(of: Line) -> Cell:
         count, how = _side("cpu", of[1].cpu, of[1].common)
         beside = ", ".join(filter(None, [count, how])) or None
@@ -253,7 +257,7 @@ def _how(flags: dict[str, int]) -> tuple[Field, ...]:
         return _given(words or None, marks(of[1].gpu.flags, flags))
 
     return (
-        (Column("batch", "batch", True), lambda of: _given(of[1].common.get("batch"))),
+        (Column("batch", "batch", True), batch),
         (Column("precision", "precision"), lambda of: _given(of[1].common.get("precision"))),
         (Column("cpu_threads", "threads", group="CPU"), threads),
         (

@@ -32,11 +32,12 @@ from plots.core.tables.cells import (
     table_of,
     text_field,
 )
-from plots.core.tables.table import Cell, Column, Table, marks
+from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.axes import OWN, Items
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import Bound, File, Instances, Row, median_of
 from plots.file.samples import FEW
+from plots.text import printable
 
 _ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss")
 
@@ -45,18 +46,32 @@ _ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss
 class Pair:
     """A row of bench's and one of a peer's that do the same work on the same device.
 
-    `ratio` is the median over the pairs of repetitions of their time over ours; [`low`, `high`]
-    its 95 % interval, None where there are too few pairs, or none (`in_turn` is False). `most` is
-    what the ratio would be at the row's bound, None where the file has no ceilings for it.
+    `ratio` is the median over the pairs of repetitions of their time over ours, None where one of
+    the rows failed; [`low`, `high`] its 95 % interval, None where there are too few pairs, or none
+    (`in_turn` is False). `most` is what the ratio would be at the row's bound, None where the file
+    has no ceilings for it.
     """
 
     ours: Row
     theirs: Row
-    ratio: float
+    ratio: float | None
     low: float | None
     high: float | None
     in_turn: bool
     most: float | None
+
+    @property
+    def rank(self) -> int:
+        """Its place in a table: what is lost first, then what failed here, what is won, and what
+        failed there."""
+        if self.ratio is None:
+            return 1 if self.ours.failure else 3
+        return 2 if self.ratio >= 1 else 0
+
+    @property
+    def example(self) -> Row:
+        """The row that counts what both do."""
+        return self.theirs if self.ours.failure else self.ours
 
 
 def pairs(file: File, every: bool = False) -> list[Pair]:
@@ -73,6 +88,25 @@ def pairs(file: File, every: bool = False) -> list[Pair]:
         others = same if every else fastest.values()
         matched += (_pair(ours, theirs, bound_of.get(ours.index)) for theirs in others)
     return matched
+
+
+def failed_pairs(file: File) -> list[Pair]:
+    """The work of which one side has a result and every row of the other failed: the one row, and
+    of the other the first."""
+    of_ours, of_theirs = _by_work(file.own_rows), _by_work(file.peers)
+    wrong_ours, wrong_theirs = _by_work(file.own_rows, True), _by_work(file.peers, True)
+    sides = []
+    for key, failed in wrong_ours.items():
+        if key not in of_ours:
+            for program in dict.fromkeys(row.program for row in of_theirs.get(key, ())):
+                same = [row for row in of_theirs[key] if row.program == program]
+                sides.append((failed[0], min(same, key=seconds)))
+    for key, failed in wrong_theirs.items():
+        there = {row.program for row in of_theirs.get(key, ())}
+        first = {row.program: row for row in reversed(failed) if row.program not in there}
+        if key in of_ours:
+            sides += [(min(of_ours[key], key=seconds), row) for row in first.values()]
+    return [Pair(ours, theirs, None, None, None, False, None) for ours, theirs in sides]
 
 
 def seconds(row: Row) -> float:
@@ -131,10 +165,12 @@ def crossovers_of(file: File) -> dict[str, Comparison]:
     return {program: answer for program, answer in answers.items() if answer}
 
 
-def _by_work(rows: Sequence[Row]) -> dict[Items, list[Row]]:
+def _by_work(rows: Sequence[Row], failed: bool = False) -> dict[Items, list[Row]]:
+    """Those with a result, or those that `failed`, by what they compute and where."""
     groups: dict[Items, list[Row]] = {}
     for row in rows:
-        if row.failure is None and row.device:
+        counts = row.failure.outcome == "failed" if failed and row.failure else not row.failure
+        if counts and failed == bool(row.failure) and row.device:
             alike = ((name, row.configuration.get(name, "")) for name in _ALIKE)
             key = (*row.axes.what(row.configuration), *alike)
             groups.setdefault(key, []).append(row)
@@ -157,10 +193,11 @@ _APART = "Not measured in turn: the ratio of the medians, without an interval."
 
 
 def peer_tables(file: File, every: bool = False) -> list[Table]:
-    """A table for each family and framework, a line for each pairs() of `file`; and one of the
-    crossovers where a framework has both devices. What trains comes first, copies last."""
+    """A table for each family and framework, a line for each pairs() and failed_pairs() of `file`,
+    those that we lose first; and one of the crossovers where a framework has both devices. What
+    trains comes first, copies last."""
     groups: dict[tuple[str, str], list[Pair]] = {}
-    for pair in pairs(file, every):
+    for pair in sorted([*pairs(file, every), *failed_pairs(file)], key=lambda pair: pair.rank):
         groups.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
     there = dict.fromkeys(family for family, _ in groups)
     families = [name for name in FAMILIES if name in there]
@@ -242,11 +279,17 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
         key: str, group: str, of: Callable[[Pair], Row], wins: Callable[[Pair], bool]
     ) -> Field:
         def cell(pair: Pair) -> Cell:
-            return Cell(units.seconds(seconds(of(pair))), seconds(of(pair)), bold=wins(pair))
+            row = of(pair)
+            if row.failure is None:
+                return Cell(units.seconds(seconds(row)), seconds(row), bold=wins(pair))
+            taken = row.failure.seconds
+            return Cell("failed", marks=marks([_failed(pair, row, taken)], notes))
 
         return Column(key, "median", True, group), cell
 
     def ratio(pair: Pair) -> Cell:
+        if pair.ratio is None:
+            return NOTHING
         doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
         if not pair.in_turn:
             doubts.append(_APART)
@@ -255,12 +298,12 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
         return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
 
     def what(pair: Pair) -> str:
-        axes, configuration = pair.ours.axes, pair.ours.configuration
+        axes, configuration = pair.example.axes, pair.example.configuration
         return ", ".join(axes.words(configuration, roles=["what"], without={"family", "cache"}))
 
     fields = (
         *(
-            network_fields(of=lambda pair: pair.ours)
+            network_fields(of=lambda pair: pair.example)
             if family in OF_NETWORKS
             else [text_field("what", "what", what)]
         ),
@@ -282,6 +325,16 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
     title = f"What {framework} takes for the same {work}"
     table = table_of(title, matched, fields, chain(notes, filter(None, [added])))
     return table if any(pair.most for pair in matched) else table.without("most")
+
+
+def _failed(pair: Pair, row: Row, taken: float | None) -> str:
+    """That `row` has no result, and why, in a sentence."""
+    whose = "Ours" if row is pair.ours else row.axes["program"].word(row.program)
+    model = f" of {row.model}" if row.model else ""
+    precision = f" in {row.precision}" if "precision" in row.configuration else ""
+    time = f" after {units.seconds(taken)}" if taken else ""
+    message = row.failure.message if row.failure else ""
+    return f"{whose}{model}{precision} failed{time}: {printable(message, 300)}."
 
 
 def _where(row: Row) -> str:
@@ -311,8 +364,8 @@ _NOTES = (
     "the ratio is the median over the pairs, with what differs between instances of both programs "
     "in its interval. Of several ways to do the same the fastest of each side is shown. At our "
     "bound: the ratio of a row that takes no longer than the machine's measured ceilings let it. "
-    "Bold: the interval says who wins. docs/method/peers.md says what is alike in both and what is "
-    "not.",
+    "Bold: the interval says who wins. What we lose stands first, then what failed here. "
+    "docs/method/peers.md says what is alike in both and what is not.",
 )
 
 _ALONE = "Modules as their users wrote them, verified against their own float64."
@@ -321,7 +374,7 @@ _ALONE = "Modules as their users wrote them, verified against their own float64.
 def build(files: Sequence[File], context: Context, every: bool = False) -> Section | None:
     """The section on `files`; None where none has rows of a peer. `every` row of theirs, or the
     fastest alone."""
-    shown = [file for file in files[: context.detailed] if file.peers]
+    shown = context.showing(files, lambda file: file.peers)
     if not shown:
         return None
     names = " and ".join(dict.fromkeys(_names(shown)))

@@ -4,7 +4,7 @@ of many files at once by one fit to all of them."""
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -167,24 +167,46 @@ def groups_of(file: File, fit: Fit, wanted: Wanted) -> tuple[list[list[Verdict]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """The model, and what it says of each file by its path: its groups_of()."""
+    """The model of all files that were read; of each file by its path its own model, which is the
+    same whatever stands beside it, and what that says: its groups_of()."""
 
     fit: Fit
     groups: dict[Path, list[list[Verdict]]] = field(default_factory=dict)
+    fits: dict[Path, Fit] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
         """The verdicts that answer for `file`: of training, or where it has none of forward passes;
         none where nothing is predicted."""
         return next(iter(self.groups.get(file.path, ())), [])
 
+    def alone(self, file: File) -> "Predictions":
+        """What is said where `file` alone is read."""
+        return replace(self, fit=self.fits[file.path])
+
 
 def predictions(
     files: Sequence[File], older: Sequence[File] = (), apply: Map = in_process
 ) -> Predictions:
-    """What the default cards would do on the machine of each of `files`. The fit has the GPU's rows
-    of these and of `older` files. Raises OSError where reference figures cannot be read."""
-    fitted, cards = fit(observations([*files, *older])), load_cards()
+    """What the default cards would do on the machine of each of `files`. A file's fit has the GPU's
+    rows of that file, and `fit` those of all, of `older` ones as well. Raises OSError where
+    reference figures cannot be read."""
+    known: dict[tuple[Path, ...], Fit] = {}
+
+    def fit_to(of: Iterable[File]) -> Fit:
+        """A file without a GPU adds nothing to the fit, which takes seconds."""
+        measured = [file for file in of if file.machine.gpu]
+        paths = tuple(file.path for file in measured)
+        if paths not in known:
+            known[paths] = fit(observations(measured))
+        return known[paths]
+
+    fits, fitted, cards = [fit_to([file]) for file in files], fit_to([*files, *older]), load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-    answers = apply(partial(groups_of, fit=fitted, wanted=wanted), files)
-    groups = {file.path: group for file, (group, _) in zip(files, answers, strict=True)}
-    return Predictions(fitted, groups)
+    answers = apply(partial(_groups_alone, wanted=wanted), zip(files, fits, strict=True))
+    paths = [file.path for file in files]
+    groups = {path: group for path, (group, _) in zip(paths, answers, strict=True)}
+    return Predictions(fitted, groups, dict(zip(paths, fits, strict=True)))
+
+
+def _groups_alone(pair: tuple[File, Fit], wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
+    return groups_of(*pair, wanted)

@@ -44,8 +44,9 @@ def build_report(
     where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
     which each table of the page is a file as well (empty: none is), `home` the page of all
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
-    lines of a table; `older` files are only named. They are in `quantity`; the `notes` on that
-    stand below the answer, and only the sections that know it are there.
+    lines of a table; of `older` files a section shows what no file of their machine has. They are
+    in `quantity`; the `notes` on that stand below the answer, and only the sections that know it
+    are there.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
@@ -58,10 +59,11 @@ def build_report(
         sort=sort,
     )
     files = [standing.file for standing in side.standings]
+    every = [*files, *older]
     context = Context(
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
-        stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
+        stems={file.path: stem for file, stem in zip(every, stems(every), strict=True)},
         compared=curves,
         side=side,
         predictions=predicted,

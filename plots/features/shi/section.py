@@ -290,8 +290,6 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
         of_devices = sorted(means(figures, rows), key=lambda mean: SIDES.index(mean.side))
         if not of_devices:
             continue
-        years = file.date.year - YEAR
-        head = f"What {counted(years, 'year')} brought" if years > 0 else f"Since {YEAR}"
         over = [_over(mean.networks, every) for mean in of_devices]
         clauses = [_clause(file, mean) for mean in of_devices]
         if len(set(over)) == 1:
@@ -300,7 +298,7 @@ def brought(figures: Sequence[Figure], files: Sequence[File]) -> list[str]:
             clauses = [", ".join(pair) for pair in zip(clauses, over, strict=True)]
         few = any(ratio.low is None for mean in of_devices for ratio in mean.against.values())
         doubt = " What has no interval has too few repetitions for one." if few else ""
-        sentences.append(f"{head} in {PRECISION}: {'; '.join(clauses)}.{doubt}")
+        sentences.append(f"Beside {YEAR}, in {PRECISION}: {'; '.join(clauses)}.{doubt}")
     return sentences
 
 
@@ -309,11 +307,11 @@ def _clause(file: File, mean: Ours) -> str:
     machine = file.machine
     device = machine.cpu.words if mean.side == "cpu" else machine.gpu or "GPU"
     against = [
-        f"{_ratio_text(ratio)} as fast as the fastest published {_KINDS[kind]} ({_places(ratio)})"
+        f"{_ratio_text(ratio)} the fastest published {_KINDS[kind]} ({_places(ratio)})"
         for kind, ratio in mean.against.items()
     ]
     name = f"{_KINDS[mean.side]} of {printable(machine.id, 60)} ({printable(device, 60)})"
-    return f"the {name} is {' and '.join(against)}"
+    return f"the {name} {' and '.join(against)}"
 
 
 def _places(ratio: Ratio) -> str:
@@ -330,10 +328,15 @@ def _over(networks: Sequence[str], every: int) -> str:
 
 
 def _ratio_text(ratio: Ratio) -> str:
-    text = f"{units.significant(ratio.ratio)} times"
-    if ratio.low is None or ratio.high is None:
-        return text
-    return f"{text} ({units.significant(ratio.low)} to {units.significant(ratio.high)})"
+    """By how many times, above 1: "is 2.0 times (1.9 to 2.1) as fast as", "takes … as long as"."""
+    ends, number = (ratio.low, ratio.high), ratio.ratio
+    verb, how = "is", "as fast as"
+    if number < 1:
+        verb, how, number = "takes", "as long as", 1 / number
+        ends = (ends[1] and 1 / ends[1], ends[0] and 1 / ends[0])
+    shown = [units.significant(end) for end in ends if end]
+    interval = f" ({' to '.join(shown)})" if len(shown) > 1 else ""
+    return f"{verb} {units.significant(number)} times{interval} {how}"
 
 
 _LEAD = (

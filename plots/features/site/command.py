@@ -36,7 +36,7 @@ from plots.features.machines import section as machines
 from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
 from plots.file import loading
-from plots.file.file_order import gpus_first, newest_per_machine
+from plots.file.file_order import gpus_first, machine, newest_per_machine
 from plots.file.rows import File
 from plots.parallel import Map, Pool
 from plots.text import counted, printable
@@ -62,7 +62,9 @@ def ladder_table(
 
     def machine(line: _Line) -> Cell:
         name, doubt = line.file.machine.id, why_it_cannot_tell(line.file)
-        doubts = [f"{name}: {doubt}"] if doubt else []
+        lacks = "; ".join(each.fault for each in line.file.shortcomings)
+        unfit = f"no complete default or full sweep: {lacks}." if lacks else ""
+        doubts = [f"{name}: {text}" for text in (doubt, unfit) if text]
         return Cell(name, name, marks=marks(doubts, notes), link=links[line.file.path])
 
     def gpu(line: _Line) -> Cell:
@@ -126,7 +128,9 @@ _NOTES = (
     "The 95 % interval is in brackets; of a predicted card it is the band of the prediction. "
     "A dash: the file did not measure that batch. The fastest thread count of the CPU stands "
     "against the GPU's best way. Of each machine the newest complete default or full sweep counts, "
-    "and its page has everything that this file says.",
+    "or without one the file that trained most, with a note on what it lacks; its page has "
+    "everything that this file says, and what others add to it. The form below is fitted to the "
+    "GPUs of all files, a machine's line and page to its own file.",
     "To add your machine: ./run, then python -m plots share FILE, which prints where to send it.",
 )
 
@@ -159,9 +163,9 @@ def build(
 DESCRIPTION = (
     "Writes index.html into a folder: every machine and card with the size from which the GPU "
     "wins, the machines side by side, and the form that asks what this CPU and that GPU would do; "
-    "and in a folder of each machine the report of its newest complete default or full sweep. "
-    "Other files are left out. The site needs no server and no network. Bad files are named, and "
-    "the exit code is then 2."
+    "and in a folder of each machine the report of its newest complete default or full sweep, or "
+    "without one of the file that trained most, which then says what it lacks. The site needs no "
+    "server and no network. Bad files are named, and the exit code is then 2."
 )
 EXAMPLE = "site -o public"
 _ABOUT = (
@@ -178,15 +182,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     with Pool() as pool:
         files, problems = loading.load_files(options.paths or [Path("results")], pool.map)
-        whole = [file for file in files if not file.shortcomings]
-        shown, _ = newest_per_machine(whole)
+        shown, older = newest_per_machine(files)
         if not shown:
-            problems.append(
-                "no site was written, because no file is a complete default or full sweep; measure "
-                "one with ./run"
-            )
+            problems.append("no site was written, because there is no valid result file")
             return complain(problems)
-        older = [file for file in files if all(file is not newest for newest in shown)]
         try:
             pages = build_site(gpus_first(shown), older, pool.map)
             for folder, contents in pages.items():
@@ -200,8 +199,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             index = printable(str(options.output / report.PAGE), 400)
             print(f"wrote {index}, and pages of {counted(len(pages) - 1, 'machine')} beside it")
-            if left := len(files) - len(whole):
-                print(f"left out {counted(left, 'file')}: no complete default or full sweep")
+            if unfit := sum(bool(file.shortcomings) for file in shown):
+                print(f"of {counted(unfit, 'machine')} no file is a complete default or full sweep")
     return complain(problems)
 
 
@@ -231,6 +230,13 @@ def build_site(
     index = {report.PAGE: render_page(sections, "Crossover", _ABOUT).encode()}
     for section in sections:
         index |= report.charts_of(section)
-    page = partial(report.build_report, apply=apply, predicted=predicted, home="../index.html")
-    each = {folders[file.path]: page([file], compared=compared) for file in files}
-    return {"": index, **each}
+    page = partial(report.build_report, apply=apply, compared=compared, home="../index.html")
+    pages = {
+        folders[file.path]: page(
+            [file],
+            older=[other for other in older if machine(other) == machine(file)],
+            predicted=predicted.alone(file),
+        )
+        for file in files
+    }
+    return {"": index, **pages}

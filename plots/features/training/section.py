@@ -90,7 +90,7 @@ def passes(files: Sequence[File], context: Context) -> Section | None:
 
 def _section(family: str, files: Sequence[File], context: Context) -> Section | None:
     """The rows of `family`, of those of `files` that have any; None where none has."""
-    shown = [file for file in files[: context.detailed] if training_rows(file, family)]
+    shown = context.showing(files, lambda file: training_rows(file, family))
     if not shown:
         return None
     kind, drawn = _KINDS[family], context.draw(partial(_draw, family=family), shown)

@@ -100,7 +100,9 @@ def best_table(rows: Sequence[Row]) -> Table:
     title = f"Time of one {family.noun}, the best thread count and mode of each device"
     table = table_of(title, fastest, fields)
     if left_out:
-        marks([f"{left_out} {between} between these sizes were measured as well."], notes)
+        of = between.removesuffix("s") if left_out == 1 else between
+        were = "was" if left_out == 1 else "were"
+        marks([f"{left_out} {of} between these sizes {were} measured as well."], notes)
     return replace(table, notes=tuple(notes))
 
 

@@ -25,11 +25,13 @@ from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File, Row
 
-# What the counters seconds_* of a row are called, in the order of a step.
+# What the counters seconds_* of a row are called, in the order of a step; `kernel` is that of
+# products where one kernel does everything.
 PARTS: dict[str, str] = {
     "launch": "launch",
     "copy_to_device": "copy to GPU",
     "copy_from_device": "copy from GPU",
+    "kernel": "one kernel",
     "product": "products",
     "convolution": "convolution",
     "normalization": "normalization",
@@ -89,6 +91,8 @@ def splits(rows: Iterable[Row]) -> list[Split]:
     for row in rows:
         profile = {part: row.counters.get(f"seconds_{part}") for part in PARTS}
         parts = {part: seconds for part, seconds in profile.items() if seconds is not None}
+        if row.is_one_kernel and "product" in parts:
+            parts["kernel"] = parts.pop("product")
         if parts and sum(parts.values()) <= MOST_OF_MEDIAN * row.median:
             profiled.append(Split(row, parts))
     return profiled

@@ -44,6 +44,7 @@ COLOURS = {
     "launch": "#F7A861",
     "copy_to_device": "#59BAF1",
     "copy_from_device": "#298CD8",
+    "kernel": "#010400",
     "product": "#00009F",
     "convolution": "#6048FC",
     "normalization": "#54E4FC",

@@ -125,7 +125,7 @@ def split_table(file: File, rows: Sequence[Row]) -> Table:
         return (
             Cell("–", marks=marks([f"No bound: {reason}."], notes))
             if reason
-            else text_cell(known(row).name)
+            else text_cell(_bound_name(known(row), row))
         )
 
     def reached(row: Row) -> Cell:
@@ -248,6 +248,12 @@ def engine_table(file: File, rows: Sequence[Row]) -> Table:
     engines = [(row, name, count) for row in rows for name, count in row.convolutions.items()]
     title = f"What computes the convolutions{family.beside('in')}, on {file.machine.id}"
     return table_of(title, engines, fields)
+
+
+def _bound_name(bound: Bound, row: Row) -> str | None:
+    """The bound in a word: what is launched once is not bound by launches."""
+    launches = row.minimum_work.launches if row.minimum_work else 0
+    return "one launch" if bound.name == "launch" and launches == 1 else bound.name
 
 
 def _family(rows: Sequence[Row]) -> str:
