@@ -17,6 +17,7 @@ from plots.core.command import add_output, add_paths, complain
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import foremost
+from plots.core.losses import made_of
 from plots.core.machines import SideBySide, crossover_number, networks_of, short_gpu, side_by_side
 from plots.core.machines import short_processor as short_cpu
 from plots.core.page.page import render_page
@@ -186,8 +187,10 @@ def run(options: argparse.Namespace) -> int:
             return complain(problems)
         older = [file for file in files if all(file is not newest for newest in shown)]
         try:
-            pages = build_site(gpus_first(shown), older, pool.map)
-            for folder, contents in pages.items():
+            pages = made_of(
+                gpus_first(shown), lambda kept: build_site(kept, older, pool.map), problems
+            )
+            for folder, contents in (pages or {}).items():
                 report.write_report(contents, options.output / folder)
         except OSError as error:
             place = printable(str(error.filename or options.output))
@@ -196,6 +199,8 @@ def run(options: argparse.Namespace) -> int:
                 "with -o"
             )
         else:
+            if pages is None:
+                return complain([*problems, "no site was written, as no file is left"])
             index = printable(str(options.output / report.PAGE), 400)
             print(f"wrote {index}, and pages of {counted(len(pages) - 1, 'machine')} beside it")
             if left := len(files) - len(whole):
