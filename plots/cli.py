@@ -21,6 +21,7 @@ from plots import __version__
 from plots.commands import COMMANDS, module_of
 from plots.completion import bash
 from plots.core.command import EXIT_BAD_INPUT, EXIT_OK, EXIT_STOPPED, WrongUsageError
+from plots.core.losses import words_of
 from plots.text import printable
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> 
     except KeyboardInterrupt:
         _say("stopped by Ctrl-C")
         return EXIT_STOPPED
+    except Exception as error:  # a fault of ours; readers of files have had their say
+        _say(f"this program fails ({words_of(error)}); report this with the command and its files")
+        return EXIT_BAD_INPUT
 
 
 def _prepare_streams() -> None:

@@ -28,8 +28,8 @@ class Axis:
 
     `role` says what it decides: "what" is computed; "how" and where; "alike" is what both sides of
     a comparison should have the same where the CPU has it. `values` are all there are, the
-    plainest first, which is that of a row without the key; empty where they are numbers or names
-    at large.
+    plainest first, which is that of a row without the key; empty where they are whole numbers
+    (`counts`) or names at large.
 
     `phrase` words a value, unless `words` has a word for it. `in_labels` tells when labels show it:
     "always", only where it "varies", or never, as it has a place "elsewhere". `is_common` axes may
@@ -42,6 +42,7 @@ class Axis:
     role: Role
     values: tuple[str, ...] = ()
     phrase: str = ""
+    counts: bool = False
     words: Mapping[str, str] = field(default_factory=dict)
     in_labels: Literal["always", "varies", "elsewhere"] = "always"
     is_common: bool = False
@@ -205,8 +206,8 @@ BUILT_IN = Axes(
             in_labels="elsewhere",
         ),
         Axis("model", "what", phrase=BARE, in_labels="elsewhere"),
-        *(Axis(key, "what") for key in ("m", "n", "k", "width")),
-        Axis("batch", "what", in_labels="elsewhere", is_common=True),
+        *(Axis(key, "what", counts=True) for key in ("m", "n", "k", "width")),
+        Axis("batch", "what", counts=True, in_labels="elsewhere", is_common=True),
         Axis("transpose", "what", ("nn", "nt", "tn", "tt"), phrase=BARE),
         Axis("cache", "what", ("warm", "cold"), phrase=BARE),
         Axis("activation", "what", ("relu", "sigmoid"), phrase=BARE),
@@ -215,7 +216,7 @@ BUILT_IN = Axes(
         Axis("quantity", "what", phrase=BARE),
         Axis("direction", "what", ("h2h", "h2d", "d2h", "both", "d2d"), phrase=BARE),
         Axis("op", "what", ("allreduce",), phrase=BARE),
-        Axis("bytes", "what"),
+        Axis("bytes", "what", counts=True),
         Axis(
             *("program", "how", (OWN, "pytorch", "jax", "onnxruntime"), BARE),
             words={"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"},
@@ -234,8 +235,8 @@ BUILT_IN = Axes(
             is_common=True,
             changes={"tf32": "in TF32", "bf16": "in bf16", "f16": "in f16"},
         ),
-        Axis("size", "what", phrase="{} rows"),
-        Axis("step_count", "how", phrase="{} steps"),
+        Axis("size", "what", phrase="{} rows", counts=True),
+        Axis("step_count", "how", phrase="{} steps", counts=True),
         Axis("memory", "how", ("pageable", "pinned"), phrase=BARE),
         Axis("mode", "how", ("sync", "async"), phrase=BARE),
         Axis(
@@ -265,12 +266,12 @@ BUILT_IN = Axes(
             words={"overwrite": "gradients overwritten", "keep": "gradients kept"},
             ladder=("keep", "overwrite"),
         ),
-        Axis("loader", "how", (), "{} loading threads", {"1": "1 loading thread"}),
-        Axis("ranks", "how", (), "{} ranks", {"1": "1 rank"}),
-        Axis("bucket", "how", phrase="buckets of {} B"),
-        Axis("cpu_threads", "how", (), "{} threads", {"1": "1 thread"}),
-        Axis("accumulate", "what"),
-        Axis("copies", "what", phrase="{} copies"),
+        Axis("loader", "how", (), "{} loading threads", True, {"1": "1 loading thread"}),
+        Axis("ranks", "how", (), "{} ranks", True, {"1": "1 rank"}),
+        Axis("bucket", "how", phrase="buckets of {} B", counts=True),
+        Axis("cpu_threads", "how", (), "{} threads", True, {"1": "1 thread"}),
+        Axis("accumulate", "what", counts=True),
+        Axis("copies", "what", phrase="{} copies", counts=True),
         Axis(
             *("shuffle", "what", ("none", "epoch")),
             words={"none": "rows in order", "epoch": "shuffled"},

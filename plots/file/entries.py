@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from plots.file.axes import Axes
-from plots.file.families import FAMILIES, TRAINING, derived
+from plots.file.families import FAMILIES, OF_NETWORKS, TRAINING, derived
 from plots.file.ladders import Ladder
 from plots.file.refusal import FaultError, element_words, row_words, shown
 from plots.file.rows import Bound, Failure, Instances, MinimumWork, Row, Verification
-from plots.text import printable
+from plots.text import printable, whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -22,7 +22,9 @@ _NOT_COUNTERS = frozenset({"repetitions", "instance", "iterations", "real_time",
 # `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
 _SHORTEST = 1e-15  # seconds of an iteration; light goes 0.3 µm
-_MEASURED_ONCE = dict.fromkeys(TRAINING, ("iterations", "first_call_seconds"))  # at least
+_LONGEST = 1e9  # 30 years; quotients of rates stay numbers
+_MEASURED_ONCE = dict.fromkeys(OF_NETWORKS, ("iterations", "first_call_seconds"))  # at least
+_DIGITS = 15  # of a count, such as of bytes: a double holds it
 # The share of a repetition's time for which others may have had its processors, as bench has it
 # (bench/rows/row.cpp), which measures such rows again if it can.
 _TOLERATED_WAIT = 0.05
@@ -174,10 +176,11 @@ def _counters(
 
 
 def _check_times(fields: Entry, number: int, counters: dict[str, float], seconds: float) -> None:
-    if seconds < _SHORTEST:
+    if not _SHORTEST <= seconds <= _LONGEST:
+        end = f"shorter than {_SHORTEST:g}" if seconds < _SHORTEST else f"longer than {_LONGEST:g}"
         raise FaultError(
             f'field "real_time" of repetition {number} is {seconds:g} s but no iteration is '
-            f"shorter than {_SHORTEST:g} s; measure the row again"
+            f"{end} s; measure the row again"
         )
     # Where a file states a time that also follows from others, both must agree.
     family = FAMILIES.get(fields["configuration"]["family"])
@@ -214,6 +217,11 @@ def _check(fields: Entry, axes: Axes) -> None:
                 f"{field} an axis that neither this program nor the file's "
                 '"context.crossover.axes" knows; read the file with the Crossover version that '
                 "wrote it"
+            )
+        if axes[key].counts and not whole(value, _DIGITS):
+            raise FaultError(
+                f"{field} {shown(value)} but must be a whole number from 1 on; measure again with "
+                "bench"
             )
     if checked and checked["relative_error"] > checked["tolerance"]:
         raise FaultError(

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -47,6 +48,9 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _EARLIER_VERSIONS = Path(__file__).parents[1] / "reference" / "code_versions.json"
 
 _LARGEST = 1e40  # of any number
+_DEEPEST = 64  # lists and objects within each other; bench --resume takes 32
+_TOO_DEEP = "is nested too deeply; give a file written by bench"
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes in two escapes
 
 
 def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -180,7 +184,14 @@ def _check_rows(document: dict[str, Any]) -> None:
             f"counts {counted:,} rows but the file has {len(rows):,}; measure again",
         )
     fingerprints = crossover.get("network_fingerprints", {})
+    has_commands = "command" in crossover.get("peers", {})
     for index, row in enumerate(rows):
+        if row["configuration"]["family"] == COMMAND and not has_commands:
+            raise FaultError(
+                element_words("rows", index, row["name"]),
+                'is of a command, and the file lacks "context.crossover.peers.command"; measure '
+                "again with ./run two",
+            )
         model = row["configuration"].get("model")
         fingerprint = fingerprints.get(model)
         if fingerprint is not None and row.get("network", fingerprint) != fingerprint:
@@ -223,8 +234,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # A counter named like a field of Google Benchmark's would silently replace it.
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        key = next(key for key in keys if keys.count(key) > 1)
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
         name = result.get("name")
         row = f' of row "{printable(name)}"' if isinstance(name, str) else ""
         raise FaultError(
@@ -252,7 +262,10 @@ def _parse(path: Path) -> Any:
     text = re.sub(r"/device:torch-(?=cpu|cuda)", "/program:pytorch/device:", text)
     text = re.sub(r'"device":\s*"torch-(?=cpu|cuda)', '"program":"pytorch","device":"', text)
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        document = json.loads(text, object_pairs_hook=_unique)
+        if _HALF.search(text):
+            _check_characters(document)
+        return document
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
             raise FaultError(
@@ -265,9 +278,18 @@ def _parse(path: Path) -> Any:
             f"is not JSON ({error.msg}); give a file written by bench",
         ) from None
     except RecursionError:
-        raise FaultError("is nested too deeply; give a file written by bench") from None
+        raise FaultError(_TOO_DEEP) from None
     except ValueError:  # Python refuses integers of more than 4300 digits
         raise FaultError("holds a number that is too large; measure again") from None
+
+
+def _check_characters(document: Any) -> None:
+    """No text can be written anywhere that has half of a character in it."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = printable(error.object[error.start])
+        raise FaultError(f"holds {half}, half of a character; correct the text") from None
 
 
 def _check_format(document: Any) -> None:
@@ -299,6 +321,8 @@ def _check_format(document: Any) -> None:
 def _check_finite(value: Any, place: list[str | int]) -> None:
     """Python's JSON reader accepts NaN, Infinity and 1e999; the charts and compare.py do not."""
     kind = type(value)
+    if len(place) > _DEEPEST:
+        raise FaultError(_TOO_DEEP)
     if kind is dict or kind is list:
         for key, item in value.items() if kind is dict else enumerate(value):
             item_kind = type(item)

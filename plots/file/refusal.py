@@ -67,7 +67,9 @@ _RULES = {
     "minimum": "must be at least {}",
     "exclusiveMinimum": "must be greater than {}",
     "minLength": "must not be empty",
+    "minItems": "must have at least {} elements",
     "maxItems": "must have at most {} elements",
+    "uniqueItems": "must not have one element twice",
     "pattern": "must match {}",
 }
 

@@ -93,6 +93,16 @@ def test_programs_read_the_values():
     (line,) = csv.DictReader(io.StringIO(as_csv(hostile()), newline=""))
     assert line == {"a": HOSTILE, "b": "1.5"}
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
+    assert as_json(hostile()).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "field"), [("=1+1", "'=1+1"), ("@x", "'@x"), (-1.5, "-1.5"), ("a=b", "a=b")]
+)
+def test_no_text_is_a_formula(value, field):
+    table = Table("T", (Column("a", "a"), Column("b", "b")), ((Cell("x", value), NOTHING),))
+    (line,) = csv.DictReader(io.StringIO(as_csv(table)))
+    assert line["a"] == field
 
 
 class _Cells(HTMLParser):

@@ -33,7 +33,7 @@ from plots.core.cost import Cost, CostError, load_cost
 from plots.file import loading
 from plots.file.families import FAMILIES, PROBES
 from plots.file.rows import File
-from plots.tests import synthetic, synthetic_machine, synthetic_probes, synthetic_steps
+from plots.tests import synthetic, synthetic_machine, synthetic_whole
 from plots.text import printable
 
 EXAMPLES = 200  # of each property, within ./test
@@ -52,28 +52,9 @@ FIXED = settings(
 # --- files to start from
 
 
-def whole() -> dict[str, Any]:
-    """A valid file with a row of each family and device, and of each ceiling, and one skipped."""
-    entries = []
-    seen = set()
-    every = synthetic_probes.everything(gpu=True)["benchmarks"]
-    every += [*synthetic_probes.sums(), *synthetic_steps.steps(["fcn-r"])]
-    for device in ("cpu", "cuda"):
-        every += synthetic_steps.passes("heart", 1, device)
-    for entry in every:
-        configuration = entry.get("configuration", {})
-        kind = tuple(map(configuration.get, ("family", "device", "quantity")))
-        if kind not in seen:
-            seen.add(kind)
-            entries.append(entry)
-    entries += synthetic.samples(synthetic.cpu_configuration("disc-3", 2), [0.030, 0.010, 0.020])
-    entries.append(synthetic.failure(synthetic.gpu_configuration("heart"), "no memory", "skipped"))
-    return synthetic.document(entries, gpu="synthetic GPU", axes=(synthetic.TILING,))
-
-
 @cache
 def start() -> str:
-    return json.dumps(synthetic.as_file(whole()))
+    return json.dumps(synthetic.as_file(synthetic_whole.whole()))
 
 
 @cache
@@ -104,7 +85,7 @@ JSON = st.recursive(
 )
 
 
-def _place(draw: Callable[..., Any], document: Any) -> tuple[Any, Any] | None:
+def place_in(draw: Callable[..., Any], document: Any) -> tuple[Any, Any] | None:
     """A container somewhere in `document`, and a key of it."""
     holder = document
     while isinstance(holder, dict | list) and holder:
@@ -119,7 +100,7 @@ def _place(draw: Callable[..., Any], document: Any) -> tuple[Any, Any] | None:
 
 def _edit(draw: Callable[..., Any], document: Any) -> None:
     """One change at one place of `document`."""
-    if (place := _place(draw, document)) is None:
+    if (place := place_in(draw, document)) is None:
         return
     holder, key = place
     kind = draw(st.sampled_from(["replace", "delete", "double", "graft", "scale", "rename"]))
@@ -128,7 +109,7 @@ def _edit(draw: Callable[..., Any], document: Any) -> None:
         del holder[key]
     elif kind == "double" and isinstance(holder, list):
         holder.insert(key, deepcopy(value))
-    elif kind == "graft" and (other := _place(draw, document)):
+    elif kind == "graft" and (other := place_in(draw, document)):
         holder[key] = deepcopy(other[0][other[1]])
     elif kind == "scale" and type(value) in (int, float):
         holder[key] = value * draw(st.sampled_from([0, -1, 1 + 1e-9, 1.0009, 2, 1e-30, 1e30]))

@@ -14,7 +14,7 @@ from plots.file import loading, rows
 from plots.file.families import FAMILIES, OF_NETWORKS, PROBES
 from plots.file.refusal import BadFileError
 from plots.tests import synthetic
-from plots.tests.test_fuzz import whole as every_kind
+from plots.tests.synthetic_whole import whole as every_kind
 
 NAME = "Epoch/model:disc-3/batch:100/precision:f32/device:cpu/execution:eager/cpu_threads:2"
 # What a row of each family says of itself, and its configuration; of networks whatever the family.
@@ -234,6 +234,7 @@ def test_a_row_of_another_network_than_the_files_is_refused(small, write, read):
         (b'{"context": {}, "benchmarks": []}', '"context.crossover": is missing'),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"context": ' + b"1" * 5000 + b"}", "too large"),
+        (b'{"context": "a \\ud800"}', "holds \\ud800, half of a character"),
         (b'{"name": "x", "params": 1, "params": 2}', 'field "params" of row "x" occurs twice'),
         (
             b'{"context": {"crossover": {"schema_version": 2, "a": 1e999}}, "benchmarks": []}',
@@ -292,6 +293,40 @@ def test_whatever_stands_in_a_field_is_read_or_a_sentence(small, tmp_path):
                 faults += 1
                 assert str(error).startswith(str(path)) and "\n" not in str(error)
     assert faults > 500
+
+
+def test_a_number_in_a_configuration_is_a_number(small, write):
+    row = small["rows"][0]
+    row["configuration"]["batch"] = "all"
+    row["name"] = synthetic.row_name(row["configuration"])
+    for entry in small["benchmarks"]:
+        entry["name"] = row["name"]
+    assert 'field "configuration.batch" is the text "all" but must be a whole' in fault(
+        write(small)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda told: told["peers"].pop("command"), "is of a command, and the file lacks"),
+        (lambda told: told["peers"]["command"].update(steps=[9, 9]), "one element twice"),
+        (lambda told: told["peers"]["command"].update(steps=[1, 2, 3]), "at most 2 elements"),
+        (lambda told: told["networks"][0].update(training="x"), "but must be an object"),
+        (lambda told: told["networks"][0]["training"].update(rows="many"), "a whole number"),
+        (lambda told: told.update(odd=json.loads("[" * 70 + "]" * 70)), "nested too deeply"),
+    ],
+)
+def test_what_commands_would_fail_on_is_refused(whole, write, change, expected):
+    change(whole["context"]["crossover"])
+    assert expected in fault(write(whole))
+
+
+def test_passes_say_how_long_the_first_took(whole, write):
+    for entry in whole["benchmarks"]:
+        if entry["name"].startswith("Forward/"):
+            entry.pop("first_call_seconds", None)
+    assert 'field "first_call_seconds": is missing in its repetitions' in fault(write(whole))
 
 
 @pytest.mark.parametrize("field", ["iterations", "first_call_seconds"])

@@ -199,24 +199,37 @@ def as_markdown(table: Table) -> str:
     return "\n".join(text) + "\n"
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # begins one in spreadsheets
+
+
 def as_csv(table: Table) -> str:
     """The values, not the texts, under the columns' keys; an empty field where there is none,
-    several in one field with spaces between."""
+    several in one field with spaces between. A text that a spreadsheet would take for a formula has
+    an apostrophe before it, as they show none."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(column.key for column in table.columns)
     for line in table.lines:
-        writer.writerow(
-            " ".join(map(str, cell.value)) if isinstance(cell.value, tuple) else cell.value
-            for cell in line
-        )
+        writer.writerow(_field(cell.value) for cell in line)
     return buffer.getvalue()
+
+
+def _field(value: object) -> object:
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else value
+    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
 
 
 def as_json(table: Table) -> str:
     """An object with title, notes and the lines as objects of key and value."""
     content = {"title": table.title, "rows": table.records(), "notes": list(table.notes)}
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    # What a terminal would carry out is written as JSON escapes it.
+    lines = ("".join(_escaped(one) for one in line) for line in text.split("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 FORMATS = {"text": as_text, "markdown": as_markdown, "csv": as_csv, "json": as_json}

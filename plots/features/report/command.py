@@ -3,6 +3,8 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from plots.core.command import (
@@ -16,15 +18,18 @@ from plots.core.command import (
     newest,
     quantity_of,
 )
+from plots.core.crossover import Comparison
+from plots.core.losses import made_of
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
-from plots.features.predict.answer import predictions
+from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
 from plots.features.report.summary import summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
-from plots.file.quantities import TIME
+from plots.file.quantities import TIME, Quantity
+from plots.file.rows import File
 from plots.parallel import Pool
 from plots.text import printable, whole
 
@@ -82,8 +87,8 @@ def run(options: argparse.Namespace) -> int:
         except UnknownMachineError as error:
             return complain([*problems, str(error)])
         try:
-            predicted = predictions(files, older, pool.map) if quantity is TIME else None
-            compared = report.compared_files(files, pool.map)
+            known = partial(_known, older=older, quantity=quantity, pool=pool)
+            files, predicted, compared = made_of(files, known, problems) or ([], None, {})
             if quantity is not TIME:
                 notes += [
                     f"{printable(str(file.path))}: left out, because CPU and GPU have "
@@ -95,11 +100,11 @@ def run(options: argparse.Namespace) -> int:
             print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
             if not files:
                 return complain([*problems, "no report was written, as no file is left"])
-            contents = report.build_report(
-                files,
-                older,
-                options.detail,
-                pool.map,
+            build = partial(
+                report.build_report,
+                older=older,
+                detailed=options.detail,
+                apply=pool.map,
                 sort=options.sort,
                 baseline=baseline,
                 compared=compared,
@@ -108,6 +113,9 @@ def run(options: argparse.Namespace) -> int:
                 quantity=quantity,
                 notes=notes,
             )
+            contents = made_of(files, build, problems)
+            if contents is None:
+                return complain([*problems, "no report was written, as no file is left"])
             # Before anything is printed: whoever closes a pipe early has the page all the same.
             page, *others = report.write_report(contents, options.output)
         except OSError as error:
@@ -124,6 +132,14 @@ def run(options: argparse.Namespace) -> int:
             beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")
     return complain(problems)
+
+
+def _known(
+    files: Sequence[File], older: Sequence[File], quantity: Quantity, pool: Pool
+) -> tuple[list[File], Predictions | None, dict[Path, list[Comparison]]]:
+    """The files, what cards would do on their machines, and their comparisons."""
+    predicted = predictions(files, older, pool.map) if quantity is TIME else None
+    return list(files), predicted, report.compared_files(files, pool.map)
 
 
 def _detail(text: str) -> int | None:

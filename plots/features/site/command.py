@@ -17,6 +17,7 @@ from plots.core.command import add_output, add_paths, complain
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import foremost
+from plots.core.losses import made_of
 from plots.core.machines import (
     SideBySide,
     crossover_number,
@@ -182,13 +183,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     with Pool() as pool:
         files, problems = loading.load_files(options.paths or [Path("results")], pool.map)
-        shown, older = newest_per_machine(files)
+        shown, _ = newest_per_machine(files)
         if not shown:
             problems.append("no site was written, because there is no valid result file")
             return complain(problems)
         try:
-            pages = build_site(gpus_first(shown), older, pool.map)
-            for folder, contents in pages.items():
+            pages = made_of(files, partial(_site_of, apply=pool.map), problems)
+            for folder, contents in (pages or {}).items():
                 report.write_report(contents, options.output / folder)
         except OSError as error:
             place = printable(str(error.filename or options.output))
@@ -197,11 +198,18 @@ def run(options: argparse.Namespace) -> int:
                 "with -o"
             )
         else:
+            if pages is None:
+                return complain([*problems, "no site was written, as no file is left"])
             index = printable(str(options.output / report.PAGE), 400)
             print(f"wrote {index}, and pages of {counted(len(pages) - 1, 'machine')} beside it")
             if unfit := sum(bool(file.shortcomings) for file in shown):
                 print(f"of {counted(unfit, 'machine')} no file is a complete default or full sweep")
     return complain(problems)
+
+
+def _site_of(files: Sequence[File], apply: Map) -> dict[str, dict[str, bytes]]:
+    shown, older = newest_per_machine(files)
+    return build_site(gpus_first(shown), older, apply)
 
 
 def build_site(

@@ -33,7 +33,8 @@ const fit = () => {
     button.textContent = more ? `${more} more column${more > 1 ? "s" : ""}` : "fewer columns";
   }
 };
-const field = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+const field = text => quoted(/^[=+\-@\t\r]/.test(text) && isNaN(text) ? `'${text}` : text);
 const csv = table => {
   const [head] = [...table.tHead.rows].slice(-1);
   const value = cell => cell.dataset.value ?? (cell.textContent === "–" ? "" : cell.textContent);
