@@ -48,13 +48,7 @@ def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> 
     logging.getLogger("matplotlib").addFilter(lambda record: record.levelno >= logging.ERROR)
     try:
         try:
-            words = sys.argv[1:] if arguments is None else arguments
-            if list(words) == [COMPLETION]:
-                print(bash(_each_parser()), end="")
-                return EXIT_OK
-            _check_command(words, others)
-            options = _parser(words).parse_args(words)
-            return options.run(options)
+            return _run(sys.argv[1:] if arguments is None else arguments, others)
         finally:
             sys.stdout.flush()  # here, and not when Python ends, where it would be a traceback
     except BrokenPipeError:  # the reader, such as head, has seen enough
@@ -74,6 +68,16 @@ def main(arguments: Sequence[str] | None = None, others: Sequence[str] = ()) -> 
     except Exception as error:  # a fault of ours; readers of files have had their say
         _say(f"this program fails ({words_of(error)}); report this with the command and its files")
         return EXIT_BAD_INPUT
+
+
+def _run(words: Sequence[str], others: Sequence[str]) -> int:
+    if list(words) == [COMPLETION]:
+        print(bash(_each_parser()), end="")
+        return EXIT_OK
+    _check_command(words, others)
+    options = _parser(words).parse_args(words)
+    exit_code: int = options.run(options)
+    return exit_code
 
 
 def _prepare_streams() -> None:
