@@ -46,10 +46,15 @@ def answers(*requests: dict[str, object], flags: Sequence[str], **variables: str
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_child_that_crashes_costs_one_row(tmp_path):
+def ignoring_children() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("prepare_", [None, ignoring_children])
+def test_a_child_that_crashes_costs_one_row(tmp_path, prepare_):
     out = tmp_path / "result.json"
     effort = ("--benchmark_repetitions=1", "--benchmark_min_time=0.25")
-    with running(out, *FLAGS, *effort) as process:
+    with running(out, *FLAGS, *effort, prepare=prepare_) as process:
         os.kill(until(lambda: children_of(process.pid), process)[0], signal.SIGSEGV)
         _, messages = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 1, messages
