@@ -35,7 +35,7 @@ SHORT = ("--benchmark_min_time=0.001", "--benchmark_repetitions=2")
 EPOCHS = ("--family=Epoch", "--cuda=off")
 DISC = ("--model=disc-2", "--threads=1", *EPOCHS, *SHORT)
 MLP = ("--mlp=2,2", "--threads=1", *EPOCHS, *SHORT)
-OLD = b"measured last year"
+OLD = b'{"context": {"date": "last year"}, "benchmarks": []}'
 
 Document = dict[str, Any]
 T = TypeVar("T")
