@@ -205,6 +205,11 @@ def measure(folder: Path, *arguments: str | Path, **how: Any) -> Document:
     return run(folder, *arguments, **how)[0]
 
 
+def but_of_load(messages: str) -> str:
+    """What bench says, but for what other programs do to the machine meanwhile."""
+    return re.sub(r"bench: this machine is busy: .*\n", "", messages)
+
+
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(r"bench: .*\n", done.stderr), done.stderr

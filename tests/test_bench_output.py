@@ -26,6 +26,7 @@ from bench_runs import (
     assert_refused,
     bench,
     built,
+    but_of_load,
     environment,
     measure,
     running,
@@ -113,7 +114,7 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path, repetitions):
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
     arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
     done = bench(*arguments, f"--out={path}", prepare=small_disk, code=1)
-    assert done.stderr.startswith(f"bench: {path} can't be written")
+    assert but_of_load(done.stderr).startswith(f"bench: {path} can't be written")
     assert list(tmp_path.iterdir()) == [path]
     # Of 40 repetitions not even one row fits.
     finished = [row for row in strict(path)["rows"] if row["repetitions"] == repetitions]
@@ -135,7 +136,7 @@ def meanwhile(
     with running(path, *LONG, prepare=prepare) as process:
         change()
         _, messages = process.communicate(timeout=LIMIT_SECONDS)
-    return process.returncode, messages
+    return process.returncode, but_of_load(messages)
 
 
 def obey_permissions() -> None:
