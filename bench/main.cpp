@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/say.h"
+#include "base/start.h"
 #include "base/times.h"
 #include "build_info.h"
 #include "check/check.h"
@@ -166,7 +167,7 @@ bool is_written() {
   }
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   poll(&output, 1, 0);
-  const bool has_reader = (output.revents & (POLLERR | POLLNVAL)) == 0;
+  const bool has_reader = (output.revents & POLLERR) == 0;
   if (has_reader) {
     say("standard output can't be written; make room where it goes, or send it elsewhere");
   }
@@ -240,6 +241,7 @@ int run(const std::vector<std::string>& command, Spent& spent) {
 
 int main(int argc, char** argv) {
   using namespace crossover::bench;
+  settle();
   Spent spent;
   try {
     const int code = run({argv, argv + argc}, spent);

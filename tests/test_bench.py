@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import DISC, MLP, SHORT, bench, epoch_name, listed, measure, run, samples, strict
+from bench_runs import (
+    DISC,
+    MLP,
+    SHORT,
+    bench,
+    but_of_load,
+    epoch_name,
+    listed,
+    measure,
+    run,
+    samples,
+    strict,
+)
 
 from plots import __version__
 from plots.core.network import ODD
@@ -189,7 +201,9 @@ def test_diverging_training_fails_and_the_others_run(tmp_path):
     assert "diverges" in beyond.stderr
     # Without a hidden layer the gradients are bounded: the same rate diverges in disc-2 only.
     document, done = run(tmp_path, "--model=disc-2", *MLP, "--lr=1e20", code=1)
-    assert done.stderr.startswith(f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges")
+    assert but_of_load(done.stderr).startswith(
+        f"bench: {epoch_name('disc-2', 100, 1)}: the training diverges"
+    )
     assert "--lr" in done.stderr
     assert "1 of 2 rows were not measured" in done.stderr
     outcomes = [(row["configuration"]["model"], row.get("outcome")) for row in document["rows"]]

@@ -12,6 +12,7 @@ import termios
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from bench_runs import (
     assert_refused,
     bench,
     built,
+    but_of_load,
     environment,
     measure,
     running,
@@ -59,18 +61,22 @@ def test_the_folder_is_made_and_a_link_goes_to_its_target(tmp_path):
         ("file/result.json", ["can't be written"]),
         ("folder", ["is a folder", "name a file"]),
         ("x" * 300, ["can't be written"]),
+        ("no_result", ["is no result file", "name another, or remove it"]),
         # In place of /dev/null and /dev/full, which bench as root would replace.
         ("pipe", []),
     ],
 )
 def test_unwritable_output_is_found_first(tmp_path, name, words):
     (tmp_path / "file").write_bytes(OLD)
+    (tmp_path / "no_result").write_text('{"precious": 1}', encoding="utf-8")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     # assert_refused wants an empty stdout: no row has been run.
     assert_refused(bench(*DISC, f"--out={tmp_path / name}"), "--out", name, *words)
     assert (tmp_path / "file").read_bytes() == OLD and (tmp_path / "pipe").is_fifo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "pipe"]
+    assert (tmp_path / "no_result").read_text("utf-8") == '{"precious": 1}'
+    names = ["file", "folder", "no_result", "pipe"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.slow
@@ -108,7 +114,7 @@ def test_disk_that_fills_up_keeps_the_finished_rows(tmp_path, repetitions):
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 120))
     arguments = [*DISC, batches, f"--benchmark_repetitions={repetitions}"]
     done = bench(*arguments, f"--out={path}", prepare=small_disk, code=1)
-    assert done.stderr.startswith(f"bench: {path} can't be written")
+    assert but_of_load(done.stderr).startswith(f"bench: {path} can't be written")
     assert list(tmp_path.iterdir()) == [path]
     # Of 40 repetitions not even one row fits.
     finished = [row for row in strict(path)["rows"] if row["repetitions"] == repetitions]
@@ -130,7 +136,7 @@ def meanwhile(
     with running(path, *LONG, prepare=prepare) as process:
         change()
         _, messages = process.communicate(timeout=LIMIT_SECONDS)
-    return process.returncode, messages
+    return process.returncode, but_of_load(messages)
 
 
 def obey_permissions() -> None:
@@ -188,13 +194,38 @@ def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path):
     assert all(0 < row["real_time"] < 1000 for row in samples(document))
 
 
+def bounded() -> None:
+    """Not of the address space, which CUDA's libraries fill."""
+    resource.setrlimit(resource.RLIMIT_DATA, (300 << 20, 300 << 20))
+
+
+def test_threads_that_cannot_be_started_cost_the_row_that_needs_them(tmp_path):
+    path = tmp_path / "result.json"
+    flags = ("--execution=eager", "--loader=0,600", f"--out={path}")
+    done = bench(*DISC, *flags, prepare=bounded, code=1)
+    plain, loaded = strict(path)["rows"]
+    assert "outcome" not in plain and loaded["outcome"] == "skipped", done.stderr
+    assert "of 600 threads that load batches" in loaded["error_message"]
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+def test_without_proc_the_remedy_is_said():
+    hidden = f"mount -t tmpfs none /proc || exit 77; exec {built(BENCH)} --mlp=2,2"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f"{hidden} --family=Epoch"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
+    if done.returncode in (1, 77):
+        pytest.skip(f"no folder can be hidden here: {done.stderr}")
+    assert_refused(done, "mount /proc", "--in-process")
+
+
 @pytest.mark.slow
 def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
     path = tmp_path / "result.json"
-
-    def bounded() -> None:  # not of the address space, which CUDA's libraries fill
-        resource.setrlimit(resource.RLIMIT_DATA, (300 << 20, 300 << 20))
-
     # disc-12 takes some 550 MB: 11 million parameters, in float64, too; the others less than 100.
     models = "--model=disc-2,disc-12,disc-3"
     done = bench(models, *DISC[1:], f"--out={path}", prepare=bounded, code=1)
@@ -205,9 +236,16 @@ def test_memory_that_runs_out_costs_the_row_that_needs_it(tmp_path):
     validate(path)
 
 
-def test_closed_standard_output_loses_nothing(tmp_path):
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_closed_standard_descriptors_lose_nothing(tmp_path, closed):
     measured = tmp_path / "result.json"
-    bench(*DISC, f"--out={measured}", prepare=lambda: os.close(1), code=0)
+    patience = "--patience=20s"  # for what hangs
+
+    def close() -> None:
+        for descriptor in closed:
+            os.close(descriptor)
+
+    bench(*DISC, patience, f"--out={measured}", prepare=close, code=0)
     validate(measured)
 
 
@@ -276,6 +314,20 @@ def test_a_line_is_written_over_only_where_a_terminal_can():
     assert moved == [True, False]
 
 
+def test_a_log_has_rows_from_the_first_pass_on():
+    flags = ("--model=disc-2,disc-3", "--threads=1", *EPOCHS, "--benchmark_min_time=3")
+    command = [built(BENCH), *flags, "--benchmark_repetitions=9"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment()
+    ) as process:
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+        finally:
+            process.kill()
+    assert line.startswith("[pass 1 of 9] Epoch/model:disc-2/") and " so far  [" in line
+
+
 # --- interrupted
 
 
@@ -295,7 +347,8 @@ def test_finished_rows_survive(tmp_path, sent, code, existing):
     batches = "--batch=" + ",".join(str(batch) for batch in range(100, 400))
     # With one repetition a row is one object: no signal falls between two of them.
     flags = (*LONG[:-1], batches)
-    with running(path, *flags, partial=existing) as process:
+    blocks = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {sent}) if existing else None
+    with running(path, *flags, partial=existing, prepare=blocks) as process:
         process.send_signal(sent)
         _, messages = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == code, messages

@@ -2,6 +2,7 @@
 """bench --refine: sizes between those of a sweep, measured in pairs."""
 
 import os
+import re
 
 import pytest
 from bench_runs import EPOCHS, SHORT, bench, epoch_name, repetitions, run
@@ -11,6 +12,11 @@ from plots.features.threads.section import more_threads
 from plots.file import loading
 
 LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)
+
+
+def test_no_time_is_promised_where_nothing_can_be_refined():
+    done = bench("--mlp=4,4,2", "--batch=16,32", "--cuda=off", *SHORT, code=0)
+    assert not re.search(r"\[(6\d s|1 min) left", done.stdout), done.stdout
 
 
 @pytest.mark.slow

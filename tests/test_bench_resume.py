@@ -15,9 +15,11 @@ from bench_runs import (
     DISC,
     HEART,
     LIMIT_SECONDS,
+    OLD,
     Document,
     assert_refused,
     bench,
+    built,
     environment,
     running,
     strict,
@@ -104,7 +106,7 @@ def half(whole: Path, tmp_path: Path) -> Path:
 def partial(half: Path) -> Path:
     """The same, beside an older file."""
     path = half.rename(half.with_name(half.name + ".partial"))
-    half.write_text("measured last year", encoding="utf-8")
+    half.write_bytes(OLD)
     return path
 
 
@@ -138,11 +140,32 @@ def test_rows_beside_an_older_file_are_not_lost_but_go_on_there(half, partial):
     assert is_complete(strict(half)) and not partial.exists()
 
 
-def test_a_file_that_another_run_writes_is_refused(tmp_path):
+@pytest.mark.parametrize("older", [False, True])
+def test_a_file_that_another_run_writes_is_refused(tmp_path, older):
     path, flags = tmp_path / "result.json", (*MANY, "--benchmark_min_time=0.2")
-    with running(path, *flags):
-        refused = bench(*flags, "--resume", f"--out={path}")
-    assert refused.returncode == 2 and "another run" in refused.stderr
+    if older:
+        path.write_bytes(OLD)
+    with running(path, *flags, partial=older) as process:
+        for resume in ((), ("--resume",)):
+            assert_refused(bench(*flags, *resume, f"--out={path}"), str(path), "another run")
+        assert process.poll() is None and (not older or path.read_bytes() == OLD)
+
+
+def test_of_runs_that_start_together_one_goes_on(tmp_path):
+    path = tmp_path / "result.json"
+    for _ in range(5):
+        command = [built(BENCH), *MANY, f"--out={path}"]
+        runs = [
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        ends = sorted((run.communicate(timeout=LIMIT_SECONDS)[1], run.returncode) for run in runs)
+        refused = [words for words, code in ends if code == 2]
+        assert [code for _, code in ends].count(0) >= 1 and len(refused) <= 2
+        assert all("another run" in words and words.count("\n") == 1 for words in refused)
+        assert is_complete(strict(path)) and len(parts(strict(path))) == 1
+        assert [*tmp_path.iterdir()] == [path]
+        path.unlink()
 
 
 def test_through_a_link_the_file_that_it_names_goes_on(half):
@@ -255,8 +278,14 @@ def test_what_is_no_whole_result_file_is_refused(half):
         assert half.read_text("utf-8") == text
 
 
-def test_a_file_that_is_complete_or_not_there_is_refused(whole, tmp_path):
-    assert_refused(bench(*MANY, "--resume", f"--out={whole}"), "is complete")
+def test_a_file_that_is_complete_stays_as_it_is(whole):
+    before = whole.read_bytes()
+    done = bench(*MANY, "--resume", f"--out={whole}", code=0)
+    assert done.stderr == f"bench: {whole} is complete: no row is left to measure\n"
+    assert whole.read_bytes() == before and not done.stdout
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
     assert_refused(bench(*MANY, "--resume"), "--resume", "--out=FILE.json")
     path = tmp_path / "none.json"
     assert_refused(bench(*MANY, "--resume", f"--out={path}"), "there is no file", str(path))

@@ -305,11 +305,11 @@ TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
 /// Beside another program, until that ends.
 class Disturbed : public Worker {
  public:
-  explicit Disturbed(const Fresh& fresh) : own_(fresh()) {}
+  Disturbed(const Fresh& fresh, int threads) : own_(fresh()), threads_(threads) {}
   Json ask(const Json& request, double limit_seconds) override {
     Json answer = own_->ask(request, limit_seconds);
     if (request.at("do") == "repeat") {
-      answer["times"]["cpu_wait"] = is_busy ? 0.5 : 0.01;
+      answer["times"]["cpu_wait"] = threads_ * (is_busy ? 0.5 : 0.01);
     }
     return answer;
   }
@@ -317,17 +317,19 @@ class Disturbed : public Worker {
 
  private:
   std::unique_ptr<Worker> own_;
+  int threads_;  ///< that wait so
 };
 
 TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuietWhileThereIsTime) {
   constexpr double plenty = 100;
-  for (const auto& [quiet, share] : {std::pair{false, plenty}, {true, plenty}, {true, 0.0}}) {
-    SCOPED_TRACE(share);
+  for (const auto& [quiet, share, threads] :
+       {std::tuple{false, plenty, 1}, {true, plenty, 1}, {true, 0.0, 1}, {true, plenty, 16}}) {
+    SCOPED_TRACE(std::to_string(share) + " on " + std::to_string(threads));
     const bool ends = quiet;
     begin_anew();
-    add("cpu", "disc-2");
-    add("cpu", "disc-3");
-    Disturbed worker(fresh());
+    add("cpu", "disc-2", threads);
+    add("cpu", "disc-3", threads);
+    Disturbed worker(fresh(), threads);
     measured({.share_again = share,
               .is_quiet =
                   [&] {
@@ -338,7 +340,7 @@ TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuietWhileThereIs
     for (const PlannedRow& planned : plan_) {
       const Record& record = rows_[planned.name].record;
       EXPECT_EQ(std::ssize(record.repetitions), ends && share > 0 ? 2 * repetitions : repetitions);
-      EXPECT_EQ(record.disturbed_repetitions(), repetitions);
+      EXPECT_EQ(disturbed_repetitions(rows_[planned.name]), repetitions);
     }
   }
 }

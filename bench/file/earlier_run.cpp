@@ -291,11 +291,9 @@ EarlierRun parse_earlier(const std::string& text) {
     refuse("does not say whether it is complete");
   }
   std::set<std::string> failed;
-  EarlierRun earlier{.path = {}, .context = document["context"], .rows = {}};
+  EarlierRun earlier{.path = {}, .context = document["context"], .rows = {}, .is_done = false};
   earlier.rows = rows_of(document, failed);
-  if (complete.get<bool>() && failed.empty()) {
-    refuse("is complete: no row is left to measure");
-  }
+  earlier.is_done = complete.get<bool>() && failed.empty();
   require_own_networks(document);
   require_parts(member(crossover, "parts"), earlier.rows.size());
   leave_out(earlier, failed);
@@ -342,7 +340,18 @@ void leave_out(EarlierRun& earlier, const std::set<std::string>& names) {
 bool has_interrupted_rows(const std::filesystem::path& path) {
   const std::optional<std::string> text = text_of(path);
   try {
-    return text && !parse_earlier(*text).rows.empty();
+    const std::optional<EarlierRun> run = text ? std::optional(parse_earlier(*text)) : std::nullopt;
+    return run && !run->is_done && !run->rows.empty();
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+bool is_result_file(const std::filesystem::path& path) {
+  const std::optional<std::string> text = text_of(path);
+  try {
+    const Json document = text ? parsed(*text) : Json();
+    return document.contains("context") && document.contains("benchmarks");
   } catch (const UsageError&) {
     return false;
   }

@@ -24,6 +24,7 @@ struct EarlierRun {
   std::filesystem::path path;
   nlohmann::ordered_json context;
   std::vector<WrittenRow> rows;  ///< the finished ones, which stay as they are
+  bool is_done = false;          ///< no row is left to measure
 };
 
 /// One line. Text that is no UTF-8 has its faulty bytes replaced.
@@ -33,7 +34,7 @@ std::string line_of(const nlohmann::ordered_json& json);
 std::filesystem::path unfinished(const std::filesystem::path& asked);
 
 /// Reads the text of a result file. Rows that failed are left out, to be tried again. UsageError
-/// where it is none, or is complete and has no row that failed.
+/// where it is none.
 EarlierRun parse_earlier(const std::string& text);
 
 /// The same of the file in which an unfinished run for --out=`asked` has its rows. `now`: the
@@ -61,5 +62,8 @@ EarlierSizes earlier_sizes(const EarlierRun& run,
 
 /// Whether that file has rows of an interrupted run.
 bool has_interrupted_rows(const std::filesystem::path& path);
+
+/// Whether it is one of ours, be it damaged by hand, or another program's of Google Benchmark.
+bool is_result_file(const std::filesystem::path& path);
 
 }  // namespace crossover::bench

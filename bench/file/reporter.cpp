@@ -20,6 +20,7 @@
 namespace crossover::bench {
 namespace {
 
+constexpr double long_enough = 20;         ///< seconds, for a log to say what goes on
 constexpr double rounds_to_next = 0.9995;  ///< in three digits
 
 /// Three significant digits, and of a number from 1000 on all before the point.
@@ -114,6 +115,15 @@ std::string folded(const std::string& first, const std::string& name,
   return text;
 }
 
+/// Of what a row is about, which an iteration may repeat.
+std::vector<double> seconds_of_one(const Record& record) {
+  std::vector<double> seconds = record.seconds();
+  for (double& one : seconds) {
+    one /= record.facts.value("count", 1.0);
+  }
+  return seconds;
+}
+
 /// Floating-point operations per second in a time of one iteration; 0 where none are counted.
 double flops_per_second(const Row& row, double seconds_of_iteration) {
   const double flops = row.record.facts.value("flops", 0.0);
@@ -127,8 +137,8 @@ double flops_per_second(const Row& row, double seconds_of_iteration) {
 void Reporter::begin_pass(int number, int of) {
   of_pass_ = 0;
   pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
-  constexpr double long_enough = 20;  // seconds
-  if (number == 1 || has_terminal()) {
+  is_first_pass_ = number == 1;
+  if (is_first_pass_ || has_terminal()) {
     return;
   }
   if (const double left = seconds_left_(); left > long_enough) {
@@ -154,6 +164,8 @@ void Reporter::add(const std::string& name) {
   }
   if (is_complete && (failed || !shown_.contains(name))) {
     show(name);
+  } else if (!is_complete && is_first_pass_) {
+    show_so_far(name);
   }
   show_progress();
 }
@@ -182,6 +194,18 @@ void Reporter::clear_progress() const {
   }
 }
 
+void Reporter::show_so_far(const std::string& name) const {
+  const Row& row = rows_[name];
+  if (pass_.empty() || row.reported_by_caller || has_terminal()) {
+    return;
+  }
+  if (const double left = seconds_left_(); left > long_enough) {
+    std::cout << "[" << pass_ << "] " << name << "  "
+              << duration(median(seconds_of_one(row.record))) << " so far  " << time_left(left)
+              << std::endl;
+  }
+}
+
 void Reporter::show(const std::string& name) {
   const Row& row = rows_[name];
   const Record& record = row.record;
@@ -193,12 +217,8 @@ void Reporter::show(const std::string& name) {
   if ((row.reported_by_caller && !failed) || is_told) {
     return;
   }
-  // An iteration may repeat what its row is about.
   const double count = record.facts.value("count", 1.0);
-  std::vector<double> seconds = record.seconds();
-  for (double& one : seconds) {
-    one /= count;
-  }
+  const std::vector<double> seconds = seconds_of_one(record);
   std::ostringstream number;
   number << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
          << output_.kept + shown_.size() << "/" << selected_ << "] ";
@@ -226,10 +246,8 @@ void Reporter::show(const std::string& name) {
       parts.push_back(line.str());
     }
   }
-  for (const std::vector<std::string>* doubts : {&row.warnings, &record.doubts}) {
-    std::transform(doubts->begin(), doubts->end(), std::back_inserter(parts),
-                   [](const std::string& doubt) { return "! " + doubt; });
-  }
+  std::ranges::transform(doubts_about(row), std::back_inserter(parts),
+                         [](const std::string& doubt) { return "! " + doubt; });
   if (const std::string left = time_left(seconds_left_()); !left.empty()) {
     parts.push_back(left);
   }

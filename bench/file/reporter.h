@@ -40,6 +40,8 @@ class Reporter {
 
  private:
   void show(const std::string& name);
+  /// Without a terminal, of a long run: nobody would see a row before its last pass.
+  void show_so_far(const std::string& name) const;
   void show_progress() const;
   void clear_progress() const;
 
@@ -48,7 +50,8 @@ class Reporter {
   Instant start_ = std::chrono::steady_clock::now();
   std::size_t selected_;  ///< with those of an earlier run
   std::function<double()> seconds_left_ = [] { return 0.0; };
-  std::string pass_;         ///< "pass 2 of 9"; empty: there is one
+  std::string pass_;  ///< "pass 2 of 9"; empty: there is one
+  bool is_first_pass_ = true;
   std::size_t of_pass_ = 0;  ///< rows that had their turns in it
   std::set<std::string> reported_, shown_, unmeasured_;
 };

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -54,25 +55,25 @@ int open_temporary() {
   return open(temporary_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
-/// UsageError where another run has the file. Each file that replace() puts in its place is locked
-/// before, for as long as it is open.
-void require_unlocked(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return;
+/// Of the temporary file to that name. `is_new`: errno is EEXIST where there is a file, unless the
+/// file system can't tell.
+bool is_renamed(const std::filesystem::path& path, bool is_new) {
+  if (is_new) {
+    if (renameat2(AT_FDCWD, temporary_name.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) ==
+        0) {
+      return true;
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+      return false;
+    }
   }
-  const bool is_locked = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
-  if (is_locked) {
-    throw UsageError(path.string() +
-                     " is being written by another run; wait for its end, or name another file");
-  }
+  return rename(temporary_name.c_str(), path.c_str()) == 0;
 }
 
 /// Writes beside the file and renames, so that a reader, or a crash, never meets half a file. A
 /// folder that was removed meanwhile is made again. Returns the new file, open and locked (where
-/// the file system has locks).
-int replace(const std::filesystem::path& path, const std::string& text) {
+/// the file system has locks). `is_new`: UsageError where another run has put one there.
+int replace(const std::filesystem::path& path, const std::string& text, bool is_new) {
   int file = open_temporary();
   if (file < 0 && errno == ENOENT) {
     std::error_code ignored;
@@ -93,9 +94,14 @@ int replace(const std::filesystem::path& path, const std::string& text) {
     done += static_cast<std::size_t>(count);
   }
   flock(file, LOCK_EX | LOCK_NB);
-  if (fsync(file) != 0 || rename(temporary_name.c_str(), path.c_str()) != 0) {
+  if (fsync(file) != 0 || !is_renamed(path, is_new)) {
+    const int why = errno;
     close(file);
     unlink(temporary_name.c_str());
+    if (why == EEXIST) {
+      refuse_file_of_another_run(path);
+    }
+    errno = why;
     fail(path, "written");
   }
   return file;
@@ -159,6 +165,15 @@ void append(std::string& lines, const std::string& line) {
   lines += (lines.empty() ? "\n  " : ",\n  ") + line;
 }
 
+std::filesystem::path partial_of(std::filesystem::path path) { return path += ".partial"; }
+
+/// Or not there.
+bool has_nothing(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error || size == 0;
+}
+
 std::string list(const std::string& lines) { return lines.empty() ? "[]" : "[" + lines + "\n ]"; }
 
 }  // namespace
@@ -173,22 +188,36 @@ std::filesystem::path resolved(const std::filesystem::path& asked) {
   return path;
 }
 
-ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& spent,
-                       std::optional<EarlierRun> earlier)
-    : path_(std::move(path)), context_(std::move(context)), spent_(spent) {
-  const std::string asked = "--out=" + path_.string();
+ResultLocks lock_results(const std::filesystem::path& path, bool goes_on) {
+  const std::string asked = "--out=" + path.string();
   std::error_code ignored;
-  if (std::filesystem::is_directory(path_, ignored) || !path_.has_filename()) {
+  if (std::filesystem::is_directory(path, ignored) || !path.has_filename()) {
     throw UsageError(asked + " is a folder; name a file");
   }
-  const bool exists = std::filesystem::exists(path_, ignored);
-  if (exists && !std::filesystem::is_regular_file(path_, ignored)) {
+  const bool exists = std::filesystem::exists(path, ignored);
+  if (exists && !std::filesystem::is_regular_file(path, ignored)) {
     throw UsageError(
         asked + " is not a regular file, so it cannot be rewritten after each row; name another");
   }
-  current_ = path_;
-  if (exists) {
-    current_ += ".partial";
+  ResultLocks locks{.is_new = !exists, .of = {}};
+  locks.of.emplace_back(path);
+  locks.of.emplace_back(partial_of(path));
+  if (!goes_on && !has_nothing(path) && !is_result_file(path)) {
+    throw UsageError(asked +
+                     " is no result file, and would be replaced; name another, or remove it");
+  }
+  return locks;
+}
+
+ResultFile::ResultFile(std::filesystem::path path, ResultLocks locks, Json context,
+                       const Spent& spent, std::optional<EarlierRun> earlier)
+    : path_(std::move(path)),
+      locks_(std::move(locks)),
+      current_(path_),
+      context_(std::move(context)),
+      spent_(spent) {
+  if (!has_nothing(path_)) {
+    current_ = partial_of(path_);
     if (!earlier && has_interrupted_rows(current_)) {
       throw UsageError(current_.string() +
                        " has the rows of an interrupted run; --resume goes on "
@@ -204,15 +233,18 @@ ResultFile::ResultFile(std::filesystem::path path, Json context, const Spent& sp
     earlier_rows_ = rows_.size();
     remove_leftovers(current_);
   }
-  require_unlocked(current_);
+  locks_.is_new = locks_.is_new && current_ == path_;
   context_["crossover"]["parts"].push_back(part);
   if (path_.has_parent_path()) {
+    std::error_code ignored;
     std::filesystem::create_directories(path_.parent_path(), ignored);
   }
   temporary_name = current_.string() + "." + std::to_string(getpid()) + ".tmp";
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is a failed write, with its message
   try {
     write();
+  } catch (const UsageError&) {
+    throw;
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("--out: ") + error.what());
   }
@@ -279,9 +311,10 @@ void ResultFile::write() {
     }
   }
   const int before = std::exchange(
-      locked_,
-      replace(current_, "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
-                            ",\n \"benchmarks\": " + list(entries) + "\n}\n"));
+      locked_, replace(current_,
+                       "{\n \"context\": " + indented(context_) + ",\n \"rows\": " + list(rows) +
+                           ",\n \"benchmarks\": " + list(entries) + "\n}\n",
+                       std::exchange(locks_.is_new, false)));
   if (before >= 0) {
     close(before);
   }
@@ -375,6 +408,9 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
         record.instances = std::max(record.instances, record.repetitions.back().instance + 1);
       }
     }
+    for (const std::string& doubt : doubts_about_times(record.repetitions)) {  // follow again
+      std::erase(record.doubts, doubt);
+    }
     return record;
   } catch (const Json::exception&) {
     throw UsageError("--resume: the file has " + written.name +
@@ -417,9 +453,7 @@ WrittenRow written_row(const std::string& name, const Row& row) {
     return {.name = name, .facts = line_of(facts), .entries = {}};
   }
   facts["repetitions"] = repetitions.size();
-  std::vector<std::string> warnings = row.warnings;
-  warnings.insert(warnings.end(), record.doubts.begin(), record.doubts.end());
-  if (!warnings.empty()) {
+  if (const std::vector<std::string> warnings = doubts_about(row); !warnings.empty()) {
     facts["warnings"] = warnings;
   }
   facts.update(rounded(record.facts));

@@ -13,6 +13,7 @@
 
 #include "base/times.h"
 #include "file/earlier_run.h"
+#include "file/write_lock.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -20,18 +21,27 @@ namespace crossover::bench {
 /// Where a file that is asked for lies: a link is followed.
 std::filesystem::path resolved(const std::filesystem::path& asked);
 
+struct ResultLocks {
+  bool is_new = false;  ///< there was no file of that name
+  std::vector<WriteLock> of;
+};
+
+/// For this run alone, before anything of it is read. UsageError where another run writes it, and
+/// on what is no regular file or, unless the run `goes_on`, no result file.
+ResultLocks lock_results(const std::filesystem::path& path, bool goes_on);
+
 /// Format: results/README.md. While a run goes on the rows stand in the file itself where it is
 /// new, and in FILE.partial where one stood there before, which is replaced only by a complete run.
 class ResultFile {
  public:
   /// Writes a file without rows, or with those of the `earlier` run that this one goes on with, to
-  /// find out now whether it can be written: UsageError where not. `path`: as resolved() gives it.
-  /// What is no regular file is refused, and what another run writes, and to empty a FILE.partial
-  /// that has rows of an interrupted run. On SIGINT and SIGTERM the process says where the
-  /// finished rows are and ends; at most one such file is open in a process. `spent` is read
-  /// whenever the file is written.
-  ResultFile(std::filesystem::path path, nlohmann::ordered_json context, const Spent& spent,
-             std::optional<EarlierRun> earlier = std::nullopt);
+  /// find out now whether it can be written: UsageError where not. `path` and `locks`: as
+  /// resolved() and lock_results() give them. It refuses to empty a FILE.partial that has rows of
+  /// an interrupted run. On SIGINT and SIGTERM the process says where the finished rows are and
+  /// ends; at most one such file is open in a process. `spent` is read whenever the file is
+  /// written.
+  ResultFile(std::filesystem::path path, ResultLocks locks, nlohmann::ordered_json context,
+             const Spent& spent, std::optional<EarlierRun> earlier = std::nullopt);
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
   ~ResultFile();
@@ -52,13 +62,14 @@ class ResultFile {
   void write();
 
   std::filesystem::path path_;     ///< as asked for
+  ResultLocks locks_;              ///< of what stood there at first
   std::filesystem::path current_;  ///< where the rows are now
   nlohmann::ordered_json context_;
   const Spent& spent_;
   std::vector<WrittenRow> rows_;
   Instant written_;                ///< when it was, last
   double seconds_of_writing_ = 0;  ///< that this took
-  int locked_ = -1;                ///< the file as it is on disk, which no other run may go on with
+  int locked_ = -1;                ///< the file as it is on disk, which no other run may take
   std::size_t earlier_rows_ = 0;   ///< so many of the first are an earlier run's
 };
 

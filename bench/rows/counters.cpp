@@ -103,10 +103,12 @@ const std::vector<Counter>& counters() {
        "by how much the slowest rank took longer than the fastest, over the slowest's time"},
       {"cpu_wait", "share", repetition,
        "time that threads of the program were ready to run and waited for a processor, over the "
-       "time of the timed loop, summed over the threads"},
+       "time of the timed loop, summed over the threads; a repetition is disturbed by the mean "
+       "over "
+       "the row's threads"},
       {"cpu_steal", "share", repetition,
        "time that the hypervisor took from the processors, over the time of the timed loop, summed "
-       "over the processors"},
+       "over the processors; a repetition is disturbed by the mean over all of them"},
       {"sm_clock_mhz_before", "MHz", repetition,
        "the GPU's SM clock before the timed loop, if the driver tells"},
       {"sm_clock_mhz_after", "MHz", repetition,

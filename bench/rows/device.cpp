@@ -94,6 +94,8 @@ int usable_cores() {
   return std::clamp(static_cast<int>(quota), 1, machine().cores);
 }
 
+int usable_processors() { return machine().threads; }
+
 std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which) {
   if (!arguments.threads.empty()) {
     return arguments.threads;

@@ -75,6 +75,9 @@ std::vector<Configuration> on_devices(const Configuration& what, const Devices& 
 /// Processor cores that one process may use, no more than its container's quota gives time of.
 int usable_cores();
 
+/// The threads that these cores run at once.
+int usable_processors();
+
 /// What the command line says, or those.
 std::vector<int> thread_counts(const Arguments& arguments, ThreadCounts which);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstddef>
 #include <initializer_list>
 #include <iterator>
 #include <new>
@@ -102,18 +104,69 @@ std::string to_string(Outcome outcome) {
   return name_in(named, outcome);
 }
 
-bool is_disturbed(const Repetition& repetition) {
-  constexpr double tolerated = 0.05;  // of the time of its loop
-  double lost = 0;
-  for (const char* counter : {"cpu_wait", "cpu_steal"}) {
-    const auto share = repetition.counters.find(counter);
-    lost += share != repetition.counters.end() ? share->second : 0;
-  }
-  return lost > tolerated;
+namespace {
+
+double lost_to(const char* counter, const Repetition& repetition) {
+  const auto found = repetition.counters.find(counter);
+  return found != repetition.counters.end() ? found->second : 0;
 }
 
-int Record::disturbed_repetitions() const {
-  return static_cast<int>(std::ranges::count_if(repetitions, is_disturbed));
+/// That have work, and wait where other programs run: on a GPU the one that starts it, too.
+int threads_of(const Row& row) {
+  constexpr const char* key = "cpu_threads";
+  std::int64_t computing = 1;
+  for (const Configuration& one : {row.configuration, row.record.chosen()}) {
+    computing = is_said(one, key) ? number_of(one, key) : computing;
+  }
+  computing = row.record.facts.value("threads_used", computing);
+  const bool loads = is_said(row.configuration, "loader");
+  return static_cast<int>(computing + (loads ? number_of(row.configuration, "loader") : 0));
+}
+
+}  // namespace
+
+int disturbed_repetitions(const Row& row) {
+  constexpr double tolerated = 0.05;  // of the time of its loop
+  const double threads = threads_of(row);
+  const double processors = usable_processors();
+  return static_cast<int>(
+      std::ranges::count_if(row.record.repetitions, [&](const Repetition& repetition) {
+        return lost_to("cpu_wait", repetition) / threads +
+                   lost_to("cpu_steal", repetition) / processors >
+               tolerated;
+      }));
+}
+
+std::vector<std::string> doubts_about(const Row& row) {
+  std::vector<std::string> all = row.warnings;
+  all.insert(all.end(), row.record.doubts.begin(), row.record.doubts.end());
+  std::ranges::move(doubts_about_times(row.record.repetitions), std::back_inserter(all));
+  return all;
+}
+
+std::vector<std::string> doubts_about_times(const std::vector<Repetition>& repetitions) {
+  constexpr std::size_t few = 5;          // of fewer nobody can tell
+  constexpr double far_apart = 0.25;      // of the fastest
+  constexpr double worth_telling = 0.01;  // of a processor
+  constexpr double percent = 100;
+  std::vector<std::string> doubts;
+  if (repetitions.size() >= few) {
+    const auto [least, most] = std::ranges::minmax(repetitions, {}, &Repetition::seconds);
+    if (const double apart = most.seconds / least.seconds - 1; apart > far_apart) {
+      doubts.push_back("its slowest repetition took " +
+                       std::to_string(std::lround(percent * apart)) + " % longer than its fastest");
+    }
+  }
+  const auto stolen = [](const Repetition& repetition) { return lost_to("cpu_steal", repetition); };
+  const auto times = std::ranges::count_if(
+      repetitions, [&](double share) { return share > worth_telling; }, stolen);
+  if (times > 0) {
+    const double most = stolen(std::ranges::max(repetitions, {}, stolen));
+    doubts.push_back("a hypervisor took up to " + std::to_string(std::lround(percent * most)) +
+                     " % of a processor in " + std::to_string(times) + " of " +
+                     std::to_string(repetitions.size()) + " repetitions");
+  }
+  return doubts;
 }
 
 Configuration Record::chosen() const {

@@ -128,9 +128,6 @@ struct Repetition {
   std::map<std::string, double> counters;
 };
 
-/// Whether others had the processors so long that its time says more of them than of the row.
-bool is_disturbed(const Repetition& repetition);
-
 struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann's allocates
   Outcome outcome = Outcome::measured;
   std::string reason;          ///< why it is not measured
@@ -151,7 +148,6 @@ struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann'
   [[nodiscard]] Configuration chosen() const;
   /// Of the repetitions, in their order.
   [[nodiscard]] std::vector<double> seconds() const;
-  [[nodiscard]] int disturbed_repetitions() const;
 };
 
 // ---- the row
@@ -176,6 +172,18 @@ struct Row {
 
   Record record;  ///< what is known of it by now
 };
+
+/// During which others had the processors so long that the time says more of them than of the row:
+/// by the mean over its threads, and over the processors that a hypervisor took.
+int disturbed_repetitions(const Row& row);
+
+/// What casts doubt on the figures, a sentence each: warnings, and what came up while it was
+/// measured.
+std::vector<std::string> doubts_about(const Row& row);
+
+/// Of these what the times say themselves: that they lie far apart, that a hypervisor took
+/// processors.
+std::vector<std::string> doubts_about_times(const std::vector<Repetition>& repetitions);
 
 /// Whose warnings are its target's.
 Row row_on(const Target& target);

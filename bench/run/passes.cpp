@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "base/say.h"
 #include "base/times.h"
@@ -216,13 +217,14 @@ void Passes::take(const Targets& targets) {
     if (options_.shuffled) {
       std::ranges::shuffle(open, random_);
     }
-    std::erase_if(open, [&](const auto& one) {
+    Targets unfinished;
+    for (const auto& one : open) {
       const auto& [name, wanted] = one;
       Turns& turns = turns_[name];
       const bool is_late =
           turns.first && turns.least > left() + tolerated / 2 * options_.budget_seconds.value_or(0);
       if (taken(name) >= wanted || is_late) {
-        return true;
+        continue;
       }
       const double begun = spent_.all();
       const bool has_one_more = sampler_.repeat(name).has_value();
@@ -231,14 +233,16 @@ void Passes::take(const Targets& targets) {
       turns.least = turns.first ? std::min(turns.least, seconds) : seconds;
       turns.first = turns.first.value_or(seconds);
       if (has_one_more) {
-        return taken(name) >= wanted;
-      }
-      if (rows_[name].record.out_of_memory && targets.size() > 1 && taken(name) == before[name]) {
+        if (taken(name) < wanted) {
+          unfinished.push_back(one);
+        }
+      } else if (rows_[name].record.out_of_memory && targets.size() > 1 &&
+                 taken(name) == before[name]) {
         sampler_.put_back(name);
         later.push_back(one);
       }
-      return true;
-    });
+    }
+    open = std::move(unfinished);
   }
   for (const auto& [name, wanted] : targets) {
     sampler_.finish(name);
@@ -274,16 +278,21 @@ std::vector<PlannedRow> Passes::measure_rows(const std::vector<PlannedRow>& plan
     if (options_.shuffled) {
       std::ranges::shuffle(groups, random_);
     }
-    std::erase_if(groups, [&](const Group& group) {
+    std::vector<Group> unfinished;
+    for (Group& group : groups) {
       const double share = ceilings.contains(group.front()) ? of_ceilings : 1 + tolerated;
       if (pass.number == 1 && !admits(group, share)) {
-        return true;
+        continue;
       }
       visit(group, pass);
-      return std::ranges::all_of(group, [&](const std::string& name) {
+      const bool is_finished = std::ranges::all_of(group, [&](const std::string& name) {
         return !is_measured(name) || turns_[name].is_closed || taken(name) >= rows_[name].wanted;
       });
-    });
+      if (!is_finished) {
+        unfinished.push_back(std::move(group));
+      }
+    }
+    groups = std::move(unfinished);
   }
   // Also of a group that had its turns: one that was put back may have had none.
   std::vector<PlannedRow> later;
@@ -298,7 +307,7 @@ std::vector<PlannedRow> Passes::measure_rows(const std::vector<PlannedRow>& plan
 int Passes::repetitions_again(const std::string& name) const {
   return !is_measured(name) || turns_.at(name).is_closed || disturbed_are_done_
              ? 0
-             : std::min(rows_[name].record.disturbed_repetitions(), few_repetitions(name));
+             : std::min(disturbed_repetitions(rows_[name]), few_repetitions(name));
 }
 
 double Passes::seconds_again(const Group& group) const {

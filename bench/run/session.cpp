@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -21,6 +22,7 @@
 #include "file/result_file.h"
 #include "rows/watches.h"
 #include "run/passes.h"
+#include "run/refine/contest.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
 
@@ -114,6 +116,26 @@ bool is_quiet() {
   return busy_share(a_while) < unused;
 }
 
+/// Says that other programs have the processors now, before anything is measured. What has just
+/// ended, as a compiler, is in the load average alone.
+void tell_of_load() {
+  constexpr double a_moment = 0.1;  // seconds
+  constexpr double high = 0.25;
+  double load = 0;
+  if (getloadavg(&load, 1) != 1 || load < high * usable_cores()) {
+    return;
+  }
+  if (const double busy = busy_share(a_moment); busy >= high) {
+    std::ostringstream text;
+    text.precision(2);
+    text << "this machine is busy: other programs have " << percent(busy, 1)
+         << " of its processors, and its load average is " << load << " on " << usable_cores()
+         << (usable_cores() == 1 ? " core" : " cores")
+         << "; end them, or measure later, as rows will be slower and spread";
+    say(text.str());
+  }
+}
+
 /// What the first GPU took so far, where its driver tells. This process does not touch it: the
 /// worker that has it is asked.
 std::optional<double> joules_of_gpu(const Session& session) {
@@ -144,6 +166,24 @@ bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
   const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
                            arguments.filter.empty() && !earlier.is_refined();
   return arguments.refine == Refine::automatic ? whole_sweep : arguments.refine != Refine::off;
+}
+
+/// The most seconds that it takes; 0 where the rows have no two sides of several sizes, whatever
+/// their times will be.
+double closer_seconds(const Session& session, const std::vector<PlannedRow>& plan,
+                      const EarlierSizes& earlier) {
+  std::set<std::string> timed;
+  for (const PlannedRow& planned : plan) {
+    timed.insert(planned.name);
+  }
+  const SecondsOf will_be = [&](const std::string& name) {
+    const bool is_timed = timed.contains(name) || earlier.seconds.contains(name);
+    return is_timed ? std::vector{1.0} : std::vector<double>();
+  };
+  const bool has_work =
+      looks_closer(session.arguments, earlier) &&
+      find_contest(session.arguments.refine, session.rows, will_be, usable_cores());
+  return has_work ? RefineLimits().seconds : 0;
 }
 
 /// Looks between the sizes of the sweep, for `seconds` at most.
@@ -218,6 +258,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   EarlierSizes sizes;
   if (arguments.out) {
     const std::filesystem::path out = resolved(*arguments.out);
+    ResultLocks locks = lock_results(out, arguments.resume);
     nlohmann::ordered_json context = context_json(arguments, command, devices);
     for (const std::unique_ptr<Peer>& peer : peers) {
       peer->describe_in(context);
@@ -225,6 +266,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     std::optional<EarlierRun> earlier;
     if (arguments.resume) {
       earlier = read_earlier(out, context);
+      if (earlier->is_done) {
+        say(earlier->path.string() + " is complete: no row is left to measure");
+        return true;
+      }
       leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
@@ -233,10 +278,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
           " rows are kept, " + std::to_string(plan.size()) + " are to be measured");
     }
-    file.emplace(out, std::move(context), spent, std::move(earlier));
+    file.emplace(out, std::move(locks), std::move(context), spent, std::move(earlier));
   }
   if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
     say("no GPU rows: " + devices.gpu_reason);
+  }
+  if (!plan.empty()) {
+    tell_of_load();
   }
   constexpr double a_while = 5;  // seconds
   const EnergyWatch::GpuJoules of_gpu = energy ? gpu_joules(session, plan) : nullptr;
@@ -278,7 +326,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
       {.repetitions = arguments.sweep.effort.repetitions,
        .budget_seconds = arguments.budget_seconds,
        .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
-       .closer_seconds = looks_closer(arguments, sizes) ? RefineLimits().seconds : 0,
+       .closer_seconds = closer_seconds(session, plan, sizes),
        .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
        .shuffled = arguments.shuffles,
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},

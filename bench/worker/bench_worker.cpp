@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "command_line/arguments.h"
+#include "command_line/flag.h"
 #include "crossover/alive.h"
 #include "rows/device.h"
 #include "rows/families.h"
@@ -74,6 +75,10 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
 
 std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>& words) {
   std::vector<std::string> command{"/proc/self/exe"};
+  if (access(command.front().c_str(), X_OK) != 0) {
+    throw UsageError(command.front() +
+                     " can't be started, which is bench itself; mount /proc, or use --in-process");
+  }
   command.insert(command.end(), words.begin(), words.end());
   command.emplace_back("--worker");
   return std::make_unique<WorkerProcess>(std::move(command));

@@ -36,6 +36,7 @@ Kind = TypeVar("Kind", bound="DataclassInstance")
 def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -> tuple[Row, ...]:
     """The rows of the file, in its order; raises FaultError."""
     of_file = {"axes": axes, "ladders": ladders}
+    processors = document["context"]["crossover"]["machine"]["cpu"]["threads"]
     repetitions: dict[str, list[Entry]] = {}
     for index, fields in enumerate(document["rows"]):
         name = fields["name"]
@@ -56,7 +57,8 @@ def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -
     rows = []
     for index, fields in enumerate(document["rows"]):
         try:
-            rows.append(_row(index, fields, repetitions[fields["name"]], of_file))
+            own = repetitions[fields["name"]]
+            rows.append(_row(index, fields, own, processors, of_file))
         except FaultError as fault:
             raise FaultError(row_words(fields["name"]), str(fault)) from None
     return tuple(rows)
@@ -77,7 +79,9 @@ def _numbers(fields: Entry) -> dict[str, float]:
     }
 
 
-def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any]) -> Row:
+def _row(
+    index: int, fields: Entry, entries: list[Entry], processors: int, of_file: dict[str, Any]
+) -> Row:
     name, configuration = fields["name"], fields["configuration"]
     _check(fields, of_file["axes"])
     failure = None
@@ -93,7 +97,7 @@ def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any
     samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
     counters, measured = ({}, {}) if failure else _counters(fields, entries, samples)
     checked, bound, least = map(fields.get, ("verification", "bound", "minimum_work"))
-    disturbed = _disturbed(entries)
+    disturbed = _disturbed(fields, entries, processors)
     instances = tuple(entry.get("instance", 0) for entry in entries)
     warnings = list(fields.get("warnings", ()))
     if is_disturbed := 2 * disturbed > len(entries):
@@ -124,8 +128,17 @@ def _row(index: int, fields: Entry, entries: list[Entry], of_file: dict[str, Any
     )
 
 
-def _disturbed(entries: list[Entry]) -> int:
-    """In how many repetitions the program waited for processors that other programs had."""
+def _threads(fields: Entry) -> int:
+    """Those that have work, and wait where other programs run."""
+    configuration = {**fields["configuration"], **fields.get("chosen", {})}
+    computing = fields.get("threads_used") or whole(configuration.get("cpu_threads", ""))
+    return max(1, int(computing or 1)) + (whole(configuration.get("loader", "")) or 0)
+
+
+def _disturbed(fields: Entry, entries: list[Entry], processors: int) -> int:
+    """In how many repetitions the row's threads waited, in the mean, for processors that other
+    programs had, or that a hypervisor took, in the mean over all."""
+    threads = _threads(fields)
 
     def of_all(counter: str) -> list[float]:
         shares = [entry.get(counter, 0.0) for entry in entries]
@@ -134,7 +147,7 @@ def _disturbed(entries: list[Entry]) -> int:
         return shares
 
     lost = zip(of_all("cpu_wait"), of_all("cpu_steal"), strict=True)
-    return sum(wait + steal > _TOLERATED_WAIT for wait, steal in lost)
+    return sum(wait / threads + steal / processors > _TOLERATED_WAIT for wait, steal in lost)
 
 
 def _counters(

@@ -130,6 +130,7 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, r
     assert row.counters["seconds_unattributed"] == pytest.approx(0.006)
 
 
+@pytest.mark.parametrize("threads", [1, 16])
 @pytest.mark.parametrize(
     ("counters", "disturbed"),
     [
@@ -142,7 +143,15 @@ def test_what_varies_stands_in_each_repetition_and_what_follows_in_none(small, r
         ({"cpu_wait": (0.0, 0.03, 0.03), "cpu_steal": (0.03,)}, 2),
     ],
 )
-def test_a_row_is_disturbed_where_most_repetitions_waited(small, read, counters, disturbed):
+def test_a_row_is_disturbed_where_most_repetitions_waited(
+    small, read, counters, disturbed, threads
+):
+    """In the mean over its threads, and what a hypervisor took over all processors."""
+    small["rows"][0].update(threads_used=threads)
+    small["context"]["crossover"]["machine"]["cpu"]["threads"] = threads
+    counters = {
+        counter: [threads * share for share in shares] for counter, shares in counters.items()
+    }
     for counter, shares in counters.items():
         for entry, share in zip(small["benchmarks"], shares, strict=False):
             entry[counter] = share

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,6 +75,7 @@ class Loader {
     }
   };
 
+  void end();
   void work(int worker);
   void bring(const LoadedBatch& batch) const;
 
@@ -101,12 +104,24 @@ Loader::Loader(Program& to, std::vector<LoadedTensor> data, std::vector<LoadedBa
       data_(std::move(data)),
       batches_(std::move(batches)),
       ready_(static_cast<std::size_t>(workers)) {
-  for (int worker = 0; worker < workers; ++worker) {
-    workers_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 0; worker < workers; ++worker) {
+      workers_.emplace_back([this, worker] { work(worker); });
+    }
+  } catch (const std::system_error&) {
+    const std::size_t started = workers_.size();
+    end();
+    throw OutOfMemory("the system starts " + std::to_string(started) + " of " +
+                      std::to_string(workers) + " threads that load batches");
+  } catch (...) {
+    end();
+    throw;
   }
 }
 
-Loader::~Loader() {
+Loader::~Loader() { end(); }
+
+void Loader::end() {
   constexpr std::int64_t all = std::int64_t{1} << 62U;  // of a call that was broken off
   trained_.value.store(all, std::memory_order_release);
   trained_.value.notify_all();

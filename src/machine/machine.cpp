@@ -82,7 +82,10 @@ std::string arm_core(const std::string& implementer, const std::string& part) {
 
 // Those that this process may use, before a library binds its first thread to one of them, as
 // OpenMP's does while it is loaded (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY).
-cpu_set_t processors_at_start;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+// One cpu_set_t has 1,024 of them, and the call fails where the kernel may have more.
+constexpr int most_processors = 1 << 16;
+using ProcessorSets = std::array<cpu_set_t, most_processors / CPU_SETSIZE>;
+ProcessorSets processors_at_start;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 /// Before constructors of libraries, sanitizers' too: only a system call.
 __attribute__((no_sanitize("address", "undefined"))) void note_processors(int /*argc*/,
@@ -97,8 +100,8 @@ __attribute__((section(".preinit_array"), used)) Initializer note_first = note_p
 
 std::vector<int> usable_processors() {
   std::vector<int> processors;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &processors_at_start)) {
+  for (int i = 0; i < most_processors; ++i) {
+    if (CPU_ISSET_S(i, sizeof processors_at_start, processors_at_start.data())) {
       processors.push_back(i);
     }
   }
@@ -153,8 +156,8 @@ std::string widest_simd() {
 }  // namespace
 
 void unbind_processors() {
-  if (CPU_COUNT(&processors_at_start) > 0) {
-    sched_setaffinity(0, sizeof processors_at_start, &processors_at_start);
+  if (CPU_COUNT_S(sizeof processors_at_start, processors_at_start.data()) > 0) {
+    sched_setaffinity(0, sizeof processors_at_start, processors_at_start.data());
   }
 }
 

@@ -468,7 +468,9 @@ Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& datase
                                     : usual * std::sqrt(whole_update.norm) / norm_of(update[i]);
     tolerance.tensors.push_back(std::max(usual, own));
   }
-  tolerance.parameters = *std::max_element(tolerance.tensors.begin(), tolerance.tensors.end());
+  for (const double own : tolerance.tensors) {  // a network may have none
+    tolerance.parameters = std::max(tolerance.parameters, own);
+  }
   return tolerance;
 }
 

@@ -20,10 +20,6 @@
 
 namespace crossover::cuda {
 
-// ---- What the CUDA backend does for a Workload, decided on the host without any call of CUDA:
-// memory, products with their epilogues, kernels and their order. backend/program.cpp only carries
-// it out.
-
 struct TensorPlace {
   std::int64_t offset = -1;       ///< in the device block; -1: view, unused, or on the host
   std::int64_t host_offset = -1;  ///< in the host block; -1: not there
