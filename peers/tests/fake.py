@@ -5,7 +5,8 @@ What FAKE_PEER says goes wrong: "diverges" (another loss), "fails" (no row can b
 process does, in its second repetition, and says why), "mute" (it describes nothing), "doubts" (it
 has some), "slow" (it makes a row for longer than anybody waits in silence, and says that it goes
 on), a request's name (that one is answered with nonsense), that and ":silent" (it is not
-answered); or what else it does: "brings" (a row of its own).
+answered); or what else it does: "brings" (a row of its own), "images" (rows of
+networks of images alone).
 
 FAKE_TOLD and FAKE_ROWS are what it says of itself, and of each row's configuration, in place of its
 own. FAKE_CASES is a file of [request, place in its answer, what stands there]: it has a row of its
@@ -18,6 +19,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,9 @@ class Fake:
         told |= {"axes": [{**axis, "unsaid": "good"}], **_asked("FAKE_TOLD")}
         return {} if TROUBLE == "mute" else told
 
-    def rows(self, configuration: dict[str, str], **_: Any) -> dict[str, Any]:
+    def rows(self, configuration: dict[str, str], *, shape: Sequence[int] = ()) -> dict[str, Any]:
         joins = configuration["family"] in ("Epoch", "Forward") and TROUBLE != "brings"
+        joins &= TROUBLE != "images" or len(shape) == 3
         moods = ("good", "bad")[: (1 if TROUBLE == "slow" else 2) if joins else 0]
         row = {**configuration, "program": "fake", "execution": "eager", **_asked("FAKE_ROWS")}
         return {"rows": [{"configuration": {**row, "mood": mood}} for mood in moods]}
