@@ -101,7 +101,7 @@ class Commands:
         told = {"program": "command", "libraries": {}, "version": __version__, "rows": rows}
         return told | asdict(self._plan)
 
-    def rows(self, configuration: Configuration) -> Answer:
+    def rows(self, configuration: Configuration, **_: Any) -> Answer:
         """Those of a size; they do no work of bench's rows."""
         is_command = configuration["family"] == "Command"
         return {"rows": self._rows(configuration["size"]) if is_command else []}

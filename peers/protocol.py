@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
@@ -22,7 +22,7 @@ class Requests(Protocol):
     "failed" or "skipped", "error_message": a sentence}."""
 
     def describe(self) -> Answer: ...
-    def rows(self, configuration: Configuration) -> Answer: ...
+    def rows(self, configuration: Configuration, *, shape: Sequence[int] = ()) -> Answer: ...
     def prepare(
         self,
         row: str,

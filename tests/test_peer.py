@@ -95,6 +95,12 @@ def test_a_peer_brings_rows_of_its_own(tmp_path):
     assert programs(beside) == ["bench", "bench", "fake"]
 
 
+def test_it_is_told_the_shape_of_a_sample():
+    images = ("--model=disc-2,lenet-5", *OWN, FAKE, "--benchmark_list_tests")
+    names = bench(*images, variables={"FAKE_PEER": "images"}).stdout.splitlines()
+    assert {name.split("/")[1] for name in names if "/program:fake/" in name} == {"model:lenet-5"}
+
+
 def test_a_peer_is_told_of_one_copy_and_its_doubts_are_shown(tmp_path):
     copies = (*ONE, "--copies=4")
     of_four = str(measure(tmp_path, *copies)["rows"][0]["loss_first_epoch"])

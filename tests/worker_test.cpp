@@ -31,7 +31,7 @@ std::unique_ptr<WorkerProcess> worker_that(const std::string& does) {
 /// How a worker ends that is asked once.
 WorkerEnded end_of(const std::string& does, double limit_seconds = 0.5) {
   try {
-    worker_that(does)->ask({{"do", "repeat"}}, limit_seconds);
+    worker_that(does)->ask({{"do", "repeat"}, {"row", "it"}}, limit_seconds);
   } catch (const WorkerEnded& end) {
     return end;
   }
@@ -77,11 +77,13 @@ TEST(WorkerProcess, ThatAnswersNonsenseIsLost) {
   const std::string nonsense = "the worker's process answered 'repeat' with nonsense (";
   EXPECT_EQ(how("{}").what(), nonsense + "'times' is missing): {}");
   EXPECT_EQ(how("[]").what(),
-            std::string("the worker's process answered what is no object of JSON: []"));
+            std::string(
+                "the worker's process answered what is no object of JSON, or is nested too deeply: "
+                "[]"));
   const std::string times = R"("cpu_time":1,"iterations":1)";
   EXPECT_EQ(how(R"({"times":{"real_time":"fast",)" + times + "}}").what(),
-            nonsense + "'times.real_time' is not a number from 0 on): {\"times\":{\"real_time\":" +
-                "\"fast\"," + times + "}}");
+            nonsense + "'times.real_time' is not a number): {\"times\":{\"real_time\":\"fast\"," +
+                times + "}}");
   for (const char* answer :
        {R"({"times":[]})", R"({"outcome":"perhaps"})", R"({"outcome":"failed","error_message":1})",
         R"({"outcome":"failed","spent":{"timed":"long"}})", R"({"device_failed":true})",
@@ -91,21 +93,95 @@ TEST(WorkerProcess, ThatAnswersNonsenseIsLost) {
   }
 }
 
+TEST(WorkerProcess, WhoseAnswerHasNoEndIsLost) {
+  EXPECT_STREQ(end_of("cat /dev/zero", 60).what(),
+               "the worker's process answered 'repeat' with a line of over 16 MB");
+  const std::string deep = "printf '{\"doubts\":'; head -c 200000 /dev/zero | tr '\\0' '['; echo";
+  EXPECT_TRUE(std::string(end_of(deep, 60).what())
+                  .ends_with(R"(deeply: {"doubts":)" + std::string(70, '[')));
+  // It may say what it is at 200 times a second of the patience, and not without end.
+  const WorkerEnded end = end_of(R"(while :; do echo '{"doing": "it"}'; done)", 0.5);
+  EXPECT_STREQ(end.what(),
+               "the worker's process said what it is doing for 100 times 0.5 s, and did not answer "
+               "while it");
+  EXPECT_TRUE(end.hung);
+}
+
+TEST(WorkerProcess, ThatClosesItsOutputAndStaysIsKilledInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_STREQ(end_of("exec >&-; exec sleep 100").what(),
+               "the worker's process was ended by a signal (Killed)");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
+}
+
+std::string fault_of_answer(const char* request, const char* answer) {
+  const Json whole = {{"do", request},
+                      {"row", "Copy/it"},
+                      {"configuration",
+                       {{"family", "Copy"},
+                        {"device", "cpu"},
+                        {"cpu_threads", "1"},
+                        {"bytes", "1"},
+                        {"direction", "h2h"},
+                        {"mode", "sync"}}}};
+  return fault_of(whole, Json::parse(answer));
+}
+
 TEST(Answers, AreAsTheProtocolSays) {
-  const auto fault = [](const char* request, const char* answer) {
-    return fault_of({{"do", request}}, Json::parse(answer));
-  };
+  const auto& fault = fault_of_answer;
   EXPECT_EQ(fault("rows", "{}"), "'rows' is missing");
   EXPECT_EQ(fault("rows", R"({"rows":[{"configuration":{"family":1}}]})"),
             "'configuration' is not an object of texts");
   EXPECT_EQ(fault("rows", R"({"rows":[1]})"), "'configuration' is missing");
   EXPECT_EQ(fault("prepare", R"({"facts":{},"once":[]})"), "'once' is not an object");
-  EXPECT_EQ(fault("prepare", R"({"facts":{"loss_first_epoch":null},"once":{}})"),
-            "'facts.loss_first_epoch' is not a number from 0 on");
-  EXPECT_EQ(fault("prepare", R"({"facts":{},"once":{}})"), "");
+  EXPECT_EQ(fault("prepare", R"({"facts":{"count":1},"once":{}})"), "");
   EXPECT_EQ(fault("prepare", R"({"outcome":"skipped","error_message":"too large"})"), "");
   EXPECT_EQ(fault("release", "{}"), "");
   EXPECT_EQ(fault("check", R"({"verdict":"ok"})"), "'reason' is missing");
+}
+
+TEST(Answers, AreAsResultFilesHaveThem) {
+  const auto of_facts = [](const std::string& facts) {
+    return fault_of_answer("prepare", (R"({"facts":{)" + facts + R"(},"once":{}})").c_str());
+  };
+  EXPECT_EQ(of_facts(""), "'facts.count' is missing");
+  EXPECT_EQ(of_facts(R"("count":1,"label":5)"), "'facts.label' is not a text");
+  EXPECT_EQ(of_facts(R"("count":1,"name":"x")"), "'facts.name' is what bench says itself");
+  EXPECT_EQ(of_facts(R"("count":1,"flops":"x")"), "'facts.flops' is not a number");
+  EXPECT_EQ(of_facts(R"("count":1,"loss_first_step":null)"),
+            "'facts.loss_first_step' is not a number");
+  EXPECT_EQ(of_facts(R"("count":1,"joules":1)"),
+            "'facts.joules' is no fact of a row, so it belongs into 'times'");
+  EXPECT_EQ(of_facts(R"("count":1e300)"), "'facts.count' is not a number below 1e40");
+  EXPECT_EQ(of_facts(R"("count":1,"x":")" + std::string(70'000, 'x') + "\""),
+            "'facts.x' is a text of more than 65536 bytes");
+  EXPECT_EQ(of_facts(R"("count":1,"workload":"x")"),
+            "'facts.workload' does not match ^[0-9a-f]{16}$");
+  EXPECT_EQ(of_facts(R"("count":1,"chosen":{"execution":"eager","x":1})"),
+            "'facts.chosen.x' is not a text");
+  EXPECT_EQ(of_facts(R"("count":1,"verification":{"reference":"r","tolerance":1,)"
+                     R"("relative_error":2})"),
+            "'facts.verification.relative_error' is above the tolerance");
+  const auto of_times = [](const std::string& times) {
+    const std::string usual = R"("cpu_time":1,"iterations":1,)";
+    return fault_of_answer("repeat", (R"({"times":{)" + usual + times + "}}").c_str());
+  };
+  EXPECT_EQ(of_times(R"("real_time":1,"CYCLES":2)"), "");
+  EXPECT_EQ(of_times(R"("real_time":0)"), "'times.real_time' is not above 0");
+  EXPECT_EQ(of_times(R"("real_time":1e-300)"), "'times.real_time' is no time that anything takes");
+  EXPECT_EQ(of_times(R"("real_time":1,"params":2)"),
+            "'times.params' is a fact of the row, so it belongs into 'facts'");
+  EXPECT_EQ(of_times(R"("real_time":1,"instance":2)"),
+            "'times.instance' is what bench says itself");
+  EXPECT_EQ(of_times(R"("real_time":1,"seconds_per_epoch":2)"),
+            "'times.seconds_per_epoch' is no counter that bench knows, and begins like its own");
+  EXPECT_EQ(of_times(R"("real_time":1,"time_unit":"s")"), "'times.time_unit' is not ms");
+  EXPECT_EQ(of_times(R"("real_time":1,"iterations":1e30)"),
+            "'times.iterations' is not a whole number");
+  EXPECT_EQ(fault_of_answer("prepare", R"({"facts":{"count":1},"once":{"real_time":1}})"),
+            "'once.real_time' is what bench says itself");
+  EXPECT_EQ(fault_of_answer("prepare", R"({"outcome":"failed","not_verified":{"x":1}})"),
+            "'not_verified.seconds' is missing");
 }
 
 TEST(WorkerProcess, HasPatienceInTimeThatItsParentCanRunIn) {
@@ -252,6 +328,18 @@ TEST(RowServer, RefusesARowOfAnotherNetworkAndOneThatIsNotThere) {
       "its network is not the one that the run began with"));
   request["row"] = "another";
   EXPECT_EQ(server.answer(request)["error_message"], "there is no such row");
+}
+
+TEST(RowServer, RepeatsNothingThatIsNotPrepared) {
+  RowServer server([](const std::string& /*name*/, const auto& /*configuration*/) {
+    return RowServer::Source{.network = "",
+                             .make = [](Result& /*result*/) { return std::make_unique<Slow>(); }};
+  });
+  const Json repeat = {{"do", "repeat"}, {"row", "it"}, {"min_time_seconds", 1e-3}};
+  EXPECT_THROW(server.answer(repeat), std::invalid_argument);
+  server.answer({{"do", "prepare"}, {"row", "it"}, {"configuration", Json::object()}});
+  server.answer({{"do", "release"}, {"row", "it"}});
+  EXPECT_THROW(server.answer(repeat), std::invalid_argument);
 }
 
 TEST(RowServer, TellsTheTimeOfWrongResultsApart) {

@@ -27,8 +27,12 @@ FINDINGS = BUILD / "findings"  # of every run, tried first by each later one
 PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 
 _SHORT_RUNS = {"arguments": 5_000}  # executions within ./test, where one takes longer than others'
-# Bytes and seconds of one input, which takes far below a millisecond.
-_LIMITS = ("-max_len=1000", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
+_LONGEST = {
+    "answer": 20_000,
+    "earlier_run": 20_000,
+}  # bytes of an input, where depth ends a program
+# Of an input, which takes far below a millisecond, the seconds.
+_LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
 
 
@@ -64,7 +68,8 @@ def _command(name: str, new_inputs: Path, *options: str) -> list[str | Path]:
         (folders[1] / seed).write_bytes(content)
     words = SOURCES / f"{name}.dict"  # libFuzzer finds the literals that the code compares with
     places = [f"-artifact_prefix={FINDINGS / name}/", *([f"-dict={words}"] * words.exists())]
-    return [BUILD / name, *options, *_LIMITS, *places, *folders]
+    limits = [f"-max_len={_LONGEST.get(name, 1000)}", *_LIMITS]
+    return [BUILD / name, *options, *limits, *places, *folders]
 
 
 def _run(name: str, command: Sequence[str | Path]) -> bool:

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/bounded_json.h"
 #include "command_line/flag.h"
 #include "crossover/fingerprint.h"
 #include "rows/row.h"
@@ -23,18 +24,10 @@ using Json = nlohmann::ordered_json;
   throw UsageError(why + "; without --resume the rows are measured anew");
 }
 
-/// No file of ours is nested deeper, and the recursion of what reads it has an end.
 Json parsed(const std::string& text) {
-  constexpr int deepest = 32;
-  bool too_deep = false;
-  Json document = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
-        too_deep |= depth > deepest;
-        return depth <= deepest;
-      },
-      /*allow_exceptions=*/false);
-  if (document.is_discarded() || too_deep || !document.is_object()) {
+  constexpr int deepest = 32;  // no file of ours is nested deeper
+  Json document = bounded_json(text, deepest);
+  if (!document.is_object()) {
     refuse("is no result file");
   }
   return document;

@@ -252,6 +252,8 @@ void Reporter::show(const std::string& name) {
     parts.push_back(left);
   }
   clear_progress();
+  std::ranges::transform(parts, parts.begin(),
+                         printable);  // another program's words are among them
   std::cout << folded(number.str(), name, parts, terminal_columns()) << std::endl;
 }
 

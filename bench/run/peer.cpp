@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "base/say.h"
+#include "base/schema.h"
 #include "base/times.h"
 #include "crossover/cost.h"
 #include "crossover/network_file.h"
@@ -39,11 +42,24 @@ nlohmann::ordered_json counted(Arguments arguments, const Configuration& configu
   return json;
 }
 
+/// Throws std::invalid_argument where the readers of result files would refuse it.
+void require(const Json& value, const std::string& part, const std::string& place) {
+  if (const std::string fault = fault_in(value, part, place); !fault.empty()) {
+    throw std::invalid_argument(fault);
+  }
+}
+
 Axis axis_in(const Json& json) {
+  Json axis = json;
+  axis["role"] = to_string(AxisRole::how);
+  if (axis.value("values", Json()).empty()) {
+    axis.erase("values");
+  }
+  require(axis, "/definitions/axis", "axes");
   return {.key = json.at("key"),
           .role = AxisRole::how,
           .description = json.at("description"),
-          .values = json.at("values"),
+          .values = json.value("values", std::vector<std::string>()),
           .unsaid = json.value("unsaid", "")};
 }
 
@@ -57,24 +73,35 @@ Peer::Peer(std::string command, double limit_seconds)
     if (described_.contains("error_message")) {
       refuse(what, described_["error_message"]);
     }
-    program_ = described_.at("program");
-    libraries_ = described_.at("libraries");
+    for (const char* needed : {"program", "libraries", "version"}) {
+      if (!described_.contains(needed)) {
+        refuse(what, "'" + std::string(needed) + "' is missing");
+      }
+    }
+    require(described_["program"], "/definitions/text", "program");
+    require(described_["libraries"], "/definitions/text_map", "libraries");
+    program_ = described_["program"];
+    libraries_ = described_["libraries"];
+    for (const char* told : {"ladders", "ladder_batches"}) {
+      own_ladders_[told] = described_.value(told, Json::object());
+      require(own_ladders_[told], std::string("/definitions/crossover/properties/") + told, told);
+    }
+    own_rows_ = described_.value("rows", Json::array());
     std::vector<Axis> own;
     for (const Json& axis : described_.value("axes", Json::array())) {
       own.push_back(axis_in(axis));
     }
+    for (const char* told : {"program", "libraries", "axes", "rows", "ladders", "ladder_batches"}) {
+      described_.erase(told);
+    }
+    require({{program_, described_}}, "/definitions/crossover/properties/peers", "");
     add_axes(own);
-    own_rows_ = described_.value("rows", Json::array());
   } catch (const WorkerEnded& error) {
     refuse(what, error.what());
   } catch (const Json::exception& error) {
     refuse(what, error.what());
-  }
-  for (const char* told : {"ladders", "ladder_batches"}) {
-    own_ladders_[told] = described_.value(told, Json::object());
-  }
-  for (const char* told : {"program", "libraries", "axes", "rows", "ladders", "ladder_batches"}) {
-    described_.erase(told);
+  } catch (const std::invalid_argument& error) {
+    refuse(what, error.what());
   }
 }
 
@@ -87,11 +114,13 @@ bool Peer::has_gpu() const { return described_.contains("gpu") && !described_["g
 void Peer::describe_in(Json& context) const {
   Json& crossover = context["crossover"];
   crossover["peers"][program_] = described_;
-  for (const auto& [library, version] : libraries_) {
-    crossover["software"]["libraries"][library] = version;
+  for (const auto& [library, version] : libraries_) {  // what is there stays
+    crossover["software"]["libraries"].emplace(library, version);
   }
   for (const auto& [told, ladders] : own_ladders_.items()) {
-    crossover[told].update(ladders);
+    for (const auto& [name, own] : ladders.items()) {
+      crossover[told].emplace(name, Json(own));
+    }
   }
 }
 
@@ -101,9 +130,12 @@ WorkerProcess& Peer::with(const Variables& variables) {
   if (!process) {
     process = std::make_unique<WorkerProcess>(
         std::vector<std::string>{"/bin/sh", "-c", "exec " + command_}, variables);
-    if (!variables.empty()) {
-      process->ask({{"do", "describe"}},
-                   limit_seconds_);  // what it sets up there belongs before its first row
+    if (!variables.empty()) {  // what it sets up there belongs before its first row
+      try {
+        process->ask({{"do", "describe"}}, limit_seconds_);
+      } catch (const WorkerEnded& error) {
+        refuse("does not describe itself", error.what());
+      }
     }
   }
   return *process;
@@ -120,11 +152,43 @@ void Peer::bring(const Configuration& work, const Arguments& arguments, Devices&
   add_own(rows_beside(work, row_name(work)), plan, arguments, devices, rows);
 }
 
+Configuration Peer::configuration_told(const Json& told, const Row& like) const {
+  const Configuration configuration = configuration_in(told.at("configuration"));
+  const std::string what = "has a row '" + row_name(configuration) + "'" +
+                           (like.lead.empty() ? "" : " beside " + like.lead) +
+                           " that can't be measured";
+  for (const auto& [key, value] : configuration) {
+    const auto axis = std::ranges::find(axes(), key, &Axis::key);
+    if (axis == axes().end()) {
+      refuse(what, "'" + key + "' is no axis of bench's, nor one that it describes");
+    }
+    if (!axis->values.empty() && !contains(axis->values, value)) {
+      refuse(what, "the axis '" + key + "' has no value '" + value + "'");
+    }
+    if (printable(value) != value) {
+      refuse(what, "its " + key + " has a control character");
+    }
+  }
+  const std::string fault =
+      fault_in(configuration_json(configuration), "/definitions/row_configuration", "");
+  if (!fault.empty()) {
+    refuse(what, fault);
+  }
+  for (const Axis& axis : axes()) {
+    const std::string own = value_or_unsaid(configuration, axis.key);
+    const std::string wanted = value_or_unsaid(like.configuration, axis.key);
+    if (!like.lead.empty() && axis.role == AxisRole::what && own != wanted) {
+      refuse(what, "its " + axis.key + " is '" + own + "' and not '" + wanted + "'");
+    }
+  }
+  return in_order(configuration);
+}
+
 void Peer::add(const Json& told, const Row& like, Devices& devices, Rows& rows,
                const std::function<void(const std::string& name, Row& row)>& finish) {
   for (const Json& one : told) {
     Row row = like;
-    row.configuration = in_order(configuration_in(one.at("configuration")));
+    row.configuration = configuration_told(one, like);
     const std::string name = row_name(row.configuration);
     if (!rows.has(name)) {
       Device* const device = find_device(row.configuration, devices);
@@ -149,36 +213,41 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
 
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                 const Arguments& arguments, Devices& devices, Rows& rows) {
-  const std::string what = "does not say which rows it has beside " + planned.name;
-  try {
-    const Row& lead = rows[planned.name];
-    const Row like{.repetitions = lead.repetitions,
-                   .min_time_seconds = lead.min_time_seconds,
-                   .expected = lead.expected,
-                   .lead = planned.name,
-                   .network = lead.network,
-                   .warnings = lead.warnings};
-    const Json told = rows_beside(lead.configuration, planned.name);
-    add(told, like, devices, rows, [&](const std::string& name, Row& row) {
-      if (!value_or_unsaid(row.configuration, "model").empty()) {
-        row.counted = [&arguments, own = row.configuration] { return counted(arguments, own); };
-      }
-      joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
-    });
-  } catch (const WorkerEnded& error) {
-    refuse(what, error.what());
-  } catch (const std::logic_error& error) {  // of a configuration that no axis knows
-    refuse(what, error.what());
-  }
+  const Row& lead = rows[planned.name];
+  const Row like{.configuration = lead.configuration,
+                 .repetitions = lead.repetitions,
+                 .min_time_seconds = lead.min_time_seconds,
+                 .expected = lead.expected,
+                 .lead = planned.name,
+                 .network = lead.network,
+                 .warnings = lead.warnings};
+  const std::string model = value_or_unsaid(lead.configuration, "model");
+  const std::optional<Task> task = model.empty() ? std::nullopt : find_task(arguments, model);
+  const Json told =
+      rows_beside(lead.configuration, planned.name, task ? task->model.sample : Shape());
+  add(told, like, devices, rows, [&](const std::string& name, Row& row) {
+    if (!model.empty()) {
+      row.counted = [&arguments, own = row.configuration] { return counted(arguments, own); };
+    }
+    joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
+  });
 }
 
-Json Peer::rows_beside(const Configuration& configuration, const std::string& name) {
-  const Json answer = with({}).ask(
-      {{"do", "rows"}, {"configuration", configuration_json(configuration)}}, limit_seconds_);
-  if (answer.contains("outcome")) {
-    refuse("has no rows beside " + name, answer.value("error_message", "no reason given"));
+Json Peer::rows_beside(const Configuration& configuration, const std::string& name,
+                       const Shape& shape) {
+  Json request = {{"do", "rows"}, {"configuration", configuration_json(configuration)}};
+  if (!shape.empty()) {
+    request["shape"] = shape;
   }
-  return answer.at("rows");
+  try {
+    const Json answer = with({}).ask(request, limit_seconds_);
+    if (!answer.contains("outcome")) {
+      return answer.at("rows");
+    }
+    refuse("has no rows beside " + name, answer.value("error_message", "no reason given"));
+  } catch (const WorkerEnded& error) {
+    refuse("does not say which rows it has beside " + name, error.what());
+  }
 }
 
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "command_line/arguments.h"
+#include "crossover/tensor.h"
 #include "rows/device.h"
 #include "rows/row.h"
 #include "run/order.h"
@@ -48,9 +49,13 @@ class Peer {
 
   [[noreturn]] void refuse(const std::string& what, const std::string& why) const;
   WorkerProcess& with(const Variables& variables);
-  Json rows_beside(const Configuration& configuration, const std::string& name);
-  /// Of what it told the rows that are not there yet, each `like` that one; `finish` is called
-  /// before one is added.
+  /// `shape`: of a sample of its network; empty: it has none.
+  Json rows_beside(const Configuration& configuration, const std::string& name,
+                   const Shape& shape = {});
+  /// The configuration of a row that it told. UsageError where it is none; `like`: see add().
+  [[nodiscard]] Configuration configuration_told(const Json& told, const Row& like) const;
+  /// Of what it told the rows that are not there yet, each `like` that one, whose lead's work it
+  /// does; `finish` is called before one is added.
   void add(const Json& told, const Row& like, Devices& devices, Rows& rows,
            const std::function<void(const std::string& name, Row& row)>& finish);
   void add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,

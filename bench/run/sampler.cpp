@@ -101,7 +101,7 @@ Json Sampler::ask(Row& row, const Json& request) {
   }
   if (const auto spent = answer.find("spent"); spent != answer.end()) {
     for (const auto& [part, seconds] : parts_of_spent) {
-      spent_.*seconds += spent->value(part, 0.0);
+      spent_.*seconds += std::max(0.0, spent->value(part, 0.0));
     }
   } else if (is_of_a_peer(row)) {
     spent_.lent += seconds_since(start);

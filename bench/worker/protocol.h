@@ -34,9 +34,9 @@ class LineReader {
       int from, int aside = -1, std::function<void()> take = [] {})
       : from_(from), aside_(aside), take_(std::move(take)) {}
 
-  /// Without its end; none where no further line comes. Throws Late where none has come within
-  /// `limit_seconds` in which this process could run: a laptop may sleep, and Ctrl-Z stops who
-  /// waits together with whom it waits for.
+  /// Without its end; none where no further line comes. Throws TooLong, and Late where none has
+  /// come within `limit_seconds` in which this process could run: a laptop may sleep, and Ctrl-Z
+  /// stops who waits together with whom it waits for.
   std::optional<std::string> next(double limit_seconds = unlimited);
 
   /// Seconds of all waits in which this process could not run.
@@ -44,6 +44,11 @@ class LineReader {
 
   struct Late : std::runtime_error {
     Late() : std::runtime_error("no line came in time") {}
+  };
+
+  static constexpr std::size_t longest = std::size_t{16} << 20;  ///< bytes; parsed, eight times it
+  struct TooLong : std::runtime_error {
+    TooLong() : std::runtime_error("a line has no end") {}
   };
 
  private:
@@ -64,8 +69,11 @@ bool write_json(int to, const Json& json);
 /// Answers each request until no more come. What `answer` throws ends it.
 void serve(const Pipes& pipes, const std::function<Json(const Json& request)>& answer);
 
+/// Of an answer. What a result file has of it lies four levels deeper there, where 32 are read.
+constexpr int deepest_answer = 24;
+
 /// What is wrong with an answer to that request: "'times' is missing". Empty: nothing, so whoever
-/// reads it may rely on what docs/protocol.md promises.
+/// reads it may rely on what docs/protocol.md promises, and a result file with it is not refused.
 std::string fault_of(const Json& request, const Json& answer);
 
 /// Says before an answer what the worker is at now: "measuring". Whoever waits for the answer has

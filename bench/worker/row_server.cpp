@@ -228,7 +228,10 @@ Json RowServer::prepare(const Json& request) {
 Json RowServer::repeat(const Json& request) {
   const std::string name = request.at("row");
   const double min_time_seconds = request.at("min_time_seconds");
-  Held& held = held_.at(name);
+  Held& held = held_[name];
+  if (held.prepared == nullptr) {
+    throw std::invalid_argument("repeat: " + name + " is not prepared");
+  }
   const Device& device = *held.device;
   std::exception_ptr failure;
   std::vector<double> of_ranks;

@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/bounded_json.h"
+#include "base/say.h"
 #include "crossover/machine.h"
 
 namespace crossover::bench {
@@ -59,7 +61,19 @@ std::array<int, 2> make_pipe() {
 constexpr int of_signals = 128;
 
 /// To free what it holds, and to look for leaks where it does that.
-constexpr std::chrono::seconds at_its_end(60);
+constexpr std::chrono::duration<double> at_its_end(60);
+
+/// How often, of what one waits in silence, its word is believed that it goes on; and the least
+/// that a word counts: nobody has a new one more often.
+constexpr int times_believed = 100;
+constexpr double apart_seconds = 0.5;
+
+std::string in_seconds(double seconds) {
+  std::ostringstream text;
+  text.precision(3);
+  text << seconds << " s";
+  return text.str();
+}
 
 }  // namespace
 
@@ -114,24 +128,29 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
   last_words_.clear();
   paused_before_ = answers_->paused_seconds();
   if (!write_json(pipes_.to, request)) {
-    lost();
+    lost(limit_seconds);
   }
+  double believed_seconds = times_believed * limit_seconds;
   for (;;) {
     std::optional<std::string> line;
+    const auto begun = std::chrono::steady_clock::now();
+    const double paused = answers_->paused_seconds();
     try {
       line = answers_->next(limit_seconds);
     } catch (const LineReader::Late&) {
-      std::ostringstream how;
-      how.precision(3);
-      how << "did not answer within " << limit_seconds << " s";
-      lost(how.str(), /*hung=*/true);
+      lost("did not answer within " + in_seconds(limit_seconds), /*hung=*/true);
+    } catch (const LineReader::TooLong&) {
+      lost("answered '" + request.at("do").get<std::string>() + "' with a line of over " +
+               std::to_string(LineReader::longest >> 20) + " MB",
+           /*hung=*/false);
     }
     if (!line) {
-      lost();
+      lost(limit_seconds);
     }
-    Json answer = Json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    Json answer = bounded_json(*line, deepest_answer);
     if (!answer.is_object()) {
-      lost("answered what is no object of JSON: " + line->substr(0, 80), /*hung=*/false);
+      lost("answered what is no object of JSON, or is nested too deeply: " + line->substr(0, 80),
+           /*hung=*/false);
     }
     if (!answer.contains("doing") || !answer["doing"].is_string()) {
       if (const std::string fault = fault_of(request, answer); !fault.empty()) {
@@ -141,7 +160,16 @@ Json WorkerProcess::ask(const Json& request, double limit_seconds) {
       }
       return answer;
     }
-    doing_ = answer["doing"];
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begun;
+    believed_seconds -=
+        std::max(apart_seconds, waited.count() - (answers_->paused_seconds() - paused));
+    if (believed_seconds < 0) {
+      lost("said what it is doing for " + std::to_string(times_believed) + " times " +
+               in_seconds(limit_seconds) + ", and did not answer",
+           /*hung=*/true);
+    }
+    constexpr std::size_t longest = 200;
+    doing_ = answer["doing"].get<std::string>().substr(0, longest);
   }
 }
 
@@ -152,8 +180,9 @@ void WorkerProcess::lost(const std::string& how, bool hung) {
                     hung);
 }
 
-void WorkerProcess::lost() {
-  const int code = end(at_its_end);
+void WorkerProcess::lost(double limit_seconds) {
+  // One that closed its output, and stays, is waited for no longer than for an answer.
+  const int code = end(std::min(at_its_end, std::chrono::duration<double>(limit_seconds)));
   lost(code > of_signals
            ? std::string("was ended by a signal (") + strsignal(code - of_signals) + ")"
            : "ended with exit code " + std::to_string(code),
@@ -161,12 +190,19 @@ void WorkerProcess::lost() {
 }
 
 void WorkerProcess::pass_on() {
+  constexpr std::size_t most = 1 << 20;  // at once, and of one line: who floods it has no patience
   std::array<char, 4096> block{};
-  for (ssize_t count = 0; (count = read(errors_, block.data(), block.size())) > 0;) {
+  std::size_t taken = 0;
+  for (ssize_t count = 0;
+       taken < most && (count = read(errors_, block.data(), block.size())) > 0;) {
+    taken += static_cast<std::size_t>(count);
     unfinished_.append(block.data(), static_cast<std::size_t>(count));
     for (std::size_t end = 0; (end = unfinished_.find('\n')) != std::string::npos;) {
       pass_on(unfinished_.substr(0, end));
       unfinished_.erase(0, end + 1);
+    }
+    if (unfinished_.size() > most) {
+      pass_on(std::exchange(unfinished_, ""));
     }
   }
 }
@@ -183,7 +219,7 @@ void WorkerProcess::pass_on(const std::string& line) {
   if (telling_.size() < most_remembered) {
     telling_.insert(line);
   }
-  write_line(STDERR_FILENO, line);
+  write_line(STDERR_FILENO, printable(line));
 }
 
 bool WorkerProcess::replace(const std::vector<std::string>& more) {
@@ -199,7 +235,7 @@ bool WorkerProcess::renew() {
 
 int WorkerProcess::close() { return std::max(code_, end(at_its_end)); }
 
-int WorkerProcess::end(std::chrono::seconds patience) {
+int WorkerProcess::end(std::chrono::duration<double> patience) {
   if (process_ < 0) {
     return 0;
   }

@@ -85,11 +85,12 @@ class WorkerProcess : public Worker {
  private:
   void start();
   /// Waits for its end, and makes it end after `patience`.
-  int end(std::chrono::seconds patience);
+  int end(std::chrono::duration<double> patience);
   /// What is there of its standard error.
   void pass_on();
   void pass_on(const std::string& line);
-  [[noreturn]] void lost();
+  /// It ended, or soon will.
+  [[noreturn]] void lost(double limit_seconds);
   [[noreturn]] void lost(const std::string& how, bool hung);
 
   std::vector<std::string> command_;

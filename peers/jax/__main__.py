@@ -81,7 +81,7 @@ class Rows(Served):
             "flush_to_zero": _flushed(),
         }
 
-    def rows(self, configuration: Configuration) -> Answer:
+    def rows(self, configuration: Configuration, **_: Any) -> Answer:
         """Those that do the work of a row of bench's, and the variables that each needs."""
         return {
             "rows": [

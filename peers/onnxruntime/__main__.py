@@ -108,7 +108,7 @@ class Rows(Served):
             "python": platform.python_version(),
         }
 
-    def rows(self, configuration: Configuration) -> Answer:
+    def rows(self, configuration: Configuration, **_: Any) -> Answer:
         """Those that do the work of a row of bench's."""
         rows = counterparts(configuration, self._devices)
         return {"rows": [{"configuration": row} for row in rows]}

@@ -78,12 +78,13 @@ class Rows(Served):
             "huge_page_memory": os.environ.get("THP_MEM_ALLOC_ENABLE", "") == "1",
         }
 
-    def rows(self, configuration: Configuration) -> Answer:
-        """Those that do the work of a row of bench's, and the variables that each needs."""
+    def rows(self, configuration: Configuration, *, shape: Sequence[int] = ()) -> Answer:
+        """Those that do the work of a row of bench's, whose network has samples of that shape, and
+        the variables that each needs."""
         return {
             "rows": [
                 {"configuration": row, "environment": _environment(row)}
-                for row in counterparts(configuration, self._wanted)
+                for row in counterparts(configuration, self._wanted, shape)
             ]
         }
 

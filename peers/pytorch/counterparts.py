@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from peers.axes import COMPILER, DEVICES, LAYOUT, LAYOUTS, PAGES_AXIS, same_work
@@ -13,7 +13,6 @@ from peers.protocol import Configuration
 FAMILIES = ("Epoch", "Minibatch", "Forward", "Gemm", "Copy")
 TRAINING = ("Epoch", "Minibatch")
 PRECISIONS = ("f32", "bf16")
-OF_IMAGES = ("alexnet-r", "alexnet-s", "resnet-56", "resnet-50")
 MODES = ("eager", "compile", "graph")
 
 # What rows of PyTorch have beside bench's axes.
@@ -32,10 +31,13 @@ class Wanted:
     pages: tuple[str, ...] = ("default",)
 
 
-def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
-    """The rows of PyTorch that do the work of a row of bench's, plainest first; none where it has
-    no such thing: other families, precisions without a setting of their own, cold products,
-    summed gradients, losses waited for step by step, batches that are loaded, passes that copy."""
+def counterparts(
+    ours: Configuration, wanted: Wanted, shape: Sequence[int] = ()
+) -> list[Configuration]:
+    """The rows of PyTorch that do the work of a row of bench's, plainest first; a sample of its
+    network is an image where its shape is [channels, height, width]. None where it has no such
+    thing: other families, precisions without a setting of their own, cold products, summed
+    gradients, losses waited for step by step, batches that are loaded, passes that copy."""
     device = ours.get("device", "")
     family = ours["family"]
     if (
@@ -48,10 +50,12 @@ def counterparts(ours: Configuration, wanted: Wanted) -> list[Configuration]:
     ):
         return []
     shared = same_work(ours, "pytorch")
-    return [{**shared, **way} for way in _ways(ours, device, wanted)]
+    return [{**shared, **way} for way in _ways(ours, device, wanted, len(shape) == 3)]
 
 
-def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configuration]:
+def _ways(
+    ours: Configuration, device: str, wanted: Wanted, reads_images: bool
+) -> Iterator[Configuration]:
     if ours["family"] == "Copy":
         yield {}
         return
@@ -62,7 +66,7 @@ def _ways(ours: Configuration, device: str, wanted: Wanted) -> Iterator[Configur
                 yield {"execution": "eager", "compiler": compiler}
         return
     trains = ours["family"] in TRAINING
-    of_images = trains and ours["model"] in OF_IMAGES and "copies" not in ours
+    of_images = trains and reads_images and "copies" not in ours
     layouts = wanted.layouts if of_images else ("default",)
     alone = trains and "ranks" not in ours  # DistributedDataParallel runs eagerly here
     modes = wanted.modes if alone else ("eager",)

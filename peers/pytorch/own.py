@@ -66,7 +66,7 @@ class OwnRows(Rows):
             },
         }
 
-    def rows(self, configuration: Configuration) -> Answer:
+    def rows(self, configuration: Configuration, **_: Any) -> Answer:
         del configuration  # they do no work of bench's
         return {"rows": []}
 

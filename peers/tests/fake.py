@@ -5,14 +5,21 @@ What FAKE_PEER says goes wrong: "diverges" (another loss), "fails" (no row can b
 process does, in its second repetition, and says why), "mute" (it describes nothing), "doubts" (it
 has some), "slow" (it makes a row for longer than anybody waits in silence, and says that it goes
 on), a request's name (that one is answered with nonsense), that and ":silent" (it is not
-answered); or what else it does: "brings" (a row of its own).
+answered); or what else it does: "brings" (a row of its own), "images" (rows of
+networks of images alone).
+
+FAKE_TOLD and FAKE_ROWS are what it says of itself, and of each row's configuration, in place of its
+own. FAKE_CASES is a file of [request, place in its answer, what stands there]: it has a row of its
+own of each. The request "fail" is a row that can't be made.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +35,12 @@ OWN_COUNTED |= {"rows": 8, "steps": 2, "epoch": {"flops": 5}}
 TIMES = {"real_time": 2.0, "cpu_time": 2.0, "time_unit": "ms", "iterations": 5}
 
 
+def _asked(variable: str) -> dict[str, Any]:
+    """What it is to say beside what it would, or in place of that."""
+    told: dict[str, Any] = json.loads(os.environ.get(variable, "{}"))
+    return told
+
+
 class Fake:
     repeated = 0
 
@@ -38,12 +51,14 @@ class Fake:
             told["rows"] = [{"configuration": OWN, "environment": {"FAKE_LOSS": "7"}}]
             told["ladders"] = {"its": ["its-own", "its-ownx2"]}
             told["ladder_batches"] = {"its": 4}
-        return {} if TROUBLE == "mute" else {**told, "axes": [{**axis, "unsaid": "good"}]}
+        told |= {"axes": [{**axis, "unsaid": "good"}], **_asked("FAKE_TOLD")}
+        return {} if TROUBLE == "mute" else told
 
-    def rows(self, configuration: dict[str, str]) -> dict[str, Any]:
+    def rows(self, configuration: dict[str, str], *, shape: Sequence[int] = ()) -> dict[str, Any]:
         joins = configuration["family"] in ("Epoch", "Forward") and TROUBLE != "brings"
+        joins &= TROUBLE != "images" or len(shape) == 3
         moods = ("good", "bad")[: (1 if TROUBLE == "slow" else 2) if joins else 0]
-        row = {**configuration, "program": "fake", "execution": "eager"}
+        row = {**configuration, "program": "fake", "execution": "eager", **_asked("FAKE_ROWS")}
         return {"rows": [{"configuration": {**row, "mood": mood}} for mood in moods]}
 
     def prepare(
@@ -78,6 +93,43 @@ class Fake:
         return {}
 
 
+class Wrong(Fake):
+    """Has a row for each of the cases, in which an answer is wrong, and one with no fault."""
+
+    def __init__(self, cases: list[tuple[str, list[str], Any]]) -> None:
+        self._cases = cases
+        self._case: tuple[str, list[str], Any] = ("", [], None)
+
+    def describe(self) -> dict[str, Any]:
+        told = super().describe()
+        axis = {"key": "case", "description": "what is wrong", "values": []}
+        named = ["none", *map(str, range(len(self._cases)))]
+        rows = [{"configuration": {**OWN, "mood": "good", "case": name}} for name in named]
+        return {**told, "axes": [*told["axes"], axis], "rows": rows}
+
+    def prepare(self, configuration: dict[str, str], **more: Any) -> dict[str, Any]:
+        name = configuration["case"]
+        self._case = ("", [], None) if name == "none" else self._cases[int(name)]
+        if self._case[0] == "fail":
+            return self._spoilt("fail", {"outcome": "failed", "error_message": "it is a fake"})
+        return self._spoilt("prepare", super().prepare(configuration, **more))
+
+    def repeat(self, **more: Any) -> dict[str, Any]:
+        return self._spoilt("repeat", super().repeat(**more))
+
+    def _spoilt(self, request: str, answer: dict[str, Any]) -> dict[str, Any]:
+        of_request, place, value = self._case
+        if request == of_request:
+            answer = json.loads(json.dumps(answer))
+            holder = answer
+            for name in place[:-1]:
+                if not isinstance(holder.get(name), dict):
+                    holder[name] = {}
+                holder = holder[name]
+            holder[place[-1]] = value
+        return answer
+
+
 def nonsense(**_: Any) -> dict[str, Any]:
     if TROUBLE.endswith(":silent"):
         time.sleep(1000)
@@ -85,7 +137,8 @@ def nonsense(**_: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    fake = Fake()
+    cases = os.environ.get("FAKE_CASES")
+    fake = Wrong(json.loads(Path(cases).read_text("utf-8"))) if cases else Fake()
     if hasattr(fake, wrong := TROUBLE.partition(":")[0]):
         setattr(fake, wrong, nonsense)
     serve(fake)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of PyTorch's do the work of a row of bench's."""
+"""Which rows of other frameworks do the work of a row of bench's, and in which processes."""
 
 from __future__ import annotations
 
 import pytest
 
+from peers.jax.threads import environment
 from peers.pytorch.counterparts import Wanted, counterparts
 from peers.tests import configuration_of, ours
 
@@ -17,11 +18,15 @@ GEMM = (
 )
 
 
-def ways(configuration: dict[str, str], wanted: Wanted = Wanted()) -> list[dict[str, str]]:  # noqa: B008
+def ways(
+    configuration: dict[str, str],
+    wanted: Wanted = Wanted(),  # noqa: B008
+    shape: tuple[int, ...] = (),
+) -> list[dict[str, str]]:
     """How each of its counterparts differs from the plain one."""
     return [
         {key: value for key, value in row.items() if PLAIN.get(key) not in (None, value)}
-        for row in counterparts(configuration, wanted)
+        for row in counterparts(configuration, wanted, shape)
     ]
 
 
@@ -52,7 +57,6 @@ def test_copies_have_one_counterpart_of_as_many_in_each_mode() -> None:
     assert ways(ours("disc-2", copies="16"), EVERY) == ways(ours("disc-2"), EVERY)
     assert {row["copies"] for row in counterparts(on_gpu(copies="16"), EVERY)} == {"16"}
     assert len(ways(on_gpu(copies="16"), EVERY)) == 3
-    assert ways(ours("alexnet-r", copies="4")) == [{}]
 
 
 def test_a_gpu_row_has_its_data_resident():
@@ -85,10 +89,17 @@ def test_gradients_that_are_kept_have_counterparts_but_in_a_graph():
 
 
 def test_images_come_in_both_layouts_and_other_rows_in_one():
-    images = ours("alexnet-r", family="Minibatch")
-    assert ways(images) == [{}, {"layout": "channels-last"}]
-    assert len(ways(ours("lstm", family="Minibatch"))) == 1
-    assert len(ways(ours("alexnet-r"), Wanted(layouts=("channels-last",)))) == 1
+    last, image = {"layout": "channels-last"}, (3, 32, 32)
+    for model in ("alexnet-r", "lenet-5", "mobilenet-v2", "imported"):
+        assert ways(ours(model, family="Minibatch"), shape=image) == [{}, last]
+        assert len(ways(ours(model), Wanted(layouts=("channels-last",)), image)) == 1
+    assert len(ways(ours("lstm", family="Minibatch"), shape=(32,))) == 1
+    assert ways(ours("alexnet-r", copies="4"), shape=image) == [{}]
+
+
+def test_a_process_of_jax_begins_with_its_threads_and_takes_no_memory_beforehand() -> None:
+    assert environment(ours("disc-2", cpu_threads="3")) == {"NPROC": "3"}
+    assert environment(on_gpu()) == {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 def test_what_is_wanted_is_combined_and_a_graph_is_a_gpus():

@@ -1,7 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each fuzzer starts from: inputs by their names, a mended fault's among them."""
 
+# An answer to `prepare`, and to `repeat`, as they should be.
+_FACTS = (
+    b'"facts":{"verification":{"reference":"r","steps":1,"steps_of":1,"tolerance":0.001,'
+    b'"relative_error":0},"label":"x","chosen":{"execution":"eager"},"loss_first_epoch":0.7,'
+    b'"params":3,"batch":1,"rows":8,"steps":2,"flops":5,"cpu_threads":1}'
+)
+_TIMES = b'"times":{"real_time":2.0,"cpu_time":2,"time_unit":"ms","iterations":5,"joules":1}'
+_DEEP = 9_000
+
 SEEDS: dict[str, dict[str, bytes]] = {
+    "answer": {
+        "deep": b'{"doubts":' + b"[" * _DEEP + b"]" * _DEEP + b"}",
+        "described": (
+            b'{"program":"p","version":"1","libraries":{"L":"1"},"ladders":{"l":["m"]},'
+            b'"rows":[{"configuration":{"family":"Epoch"},"environment":{"A":"1"}}]}'
+        ),
+        "failed": b'{"outcome":"failed","error_message":"no","not_verified":{"seconds":1}}',
+        "huge_count": b'{"times":{"real_time":2,"cpu_time":2,"iterations":1e30}}',
+        "long": b'{"outcome":"failed","error_message":"' + b"x" * 2 * _DEEP + b'"}',
+        "loss_is_null": b"{" + _FACTS.replace(b"0.7", b"null") + b',"once":{}}',
+        "prepared": b"{" + _FACTS + b',"once":{"first_call_seconds":0.5}}',
+        "repeated": b"{" + _TIMES + b',"doubts":["d"],"spent":{"timed":1}}',
+        "reserved": b'{"facts":{"name":"x","configuration":{}},"once":{"real_time":1}}',
+        "zero": b'{"times":{"real_time":0,"cpu_time":2,"iterations":1}}',
+    },
     "arguments": {
         "benchmark_out": b"--benchmark_out=x.json\n--benchmark_out_format=json",
         "classes_beyond_32_bits": b"--mlp=2,3000000000",
@@ -76,6 +100,7 @@ SEEDS: dict[str, dict[str, bytes]] = {
             b'"run_type":"iteration","real_time":1.5}]}'
         ),
         "deep": b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+        "deeper": b"[" * _DEEP + b"]" * _DEEP,
         "each_outcome": (
             b'{"context":{"crossover":{"schema_version":2,"complete":false,'
             b'"parts":[{"rows":1,"date":"x"},{"rows":3}]}},"rows":[{"name":"a",'

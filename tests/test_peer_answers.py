@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a peer answers: a file of bench that plots reads, and a sentence for each wrong row.
+
+Each field of plots/file/schema.json that an answer can reach is asked for with each wrong value, a
+row of its own for each, in one run. Fields take turns with the values: a third of them each.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bench_runs import ROOT, bench, run
+
+from plots.file import loading
+
+SCHEMA = json.loads(loading.SCHEMA_PATH.read_text("utf-8"))["definitions"]
+WRONG = (0, -1, 1e-300, 1e300, 1.5, "NaN", "", True, None, [], {}, "x" * 66_000, {"x": [{"y": 1}]})
+PEER = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'}"
+SHORT = ("--cuda=off", "--benchmark_repetitions=1", "--benchmark_min_time=0.001")
+ALONE = ("--family=Peak", "--program=fake", *SHORT, PEER)
+BESIDE = ("--model=disc-2", "--family=Epoch", "--threads=1", *SHORT)
+
+Case = tuple[str, list[str], Any]  # the request, the place in its answer, what stands there
+
+
+def places(rules: dict[str, Any], depth: int = 0) -> Iterator[list[str]]:
+    """Of all fields that these rules of the schema name."""
+    if depth > 8:
+        return
+    if "$ref" in rules:
+        yield from places(SCHEMA[rules["$ref"].removeprefix("#/definitions/")], depth + 1)
+    for name, of_field in rules.get("properties", {}).items():
+        yield [name]
+        yield from ([name, *rest] for rest in places(of_field, depth + 1))
+    for part in ("if", "then", "else"):
+        yield from places(rules.get(part, {}), depth + 1)
+    for each in rules.get("allOf", []):
+        yield from places(each, depth + 1)
+
+
+def fields(definition: str, *without: str) -> list[list[str]]:
+    found = {tuple(place): None for place in places(SCHEMA[definition]) if place[0] not in without}
+    return [list(place) for place in found]
+
+
+def cases() -> list[Case]:
+    of_rows = fields("row", "configuration")
+    of_entries = fields("entry")
+    asked = [("prepare", ["facts", *place]) for place in of_rows]
+    asked += [("repeat", ["times", *place]) for place in of_entries]
+    asked += [("prepare", ["once", *place]) for place in of_entries]
+    asked += [("fail", place) for place in fields("failed_row")]
+    made: list[Case] = []
+    for number, (request, place) in enumerate(asked):  # a third of the values each, in turn
+        made += [(request, place, value) for value in WRONG[number % 3 :: 3]]
+    for key in (
+        "params",
+        "seconds",
+        "seconds_per_epoch",
+        "samples_per_second",
+        "unknown",
+        "joules",
+    ):
+        made += [("prepare", ["facts", key], 7), ("repeat", ["times", key], 7)]
+    made += [("prepare", ["facts", "chosen", "x"], 1), ("repeat", ["spent"], {"timed": 1e300})]
+    return made
+
+
+@pytest.mark.slow
+def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
+    asked = cases()
+    (tmp_path / "cases.json").write_text(json.dumps(asked), encoding="utf-8")
+    told_of = {"FAKE_CASES": str(tmp_path / "cases.json")}
+    document, _ = run(tmp_path, *ALONE, code=1, **told_of)
+    assert document["context"]["crossover"]["complete"]
+    file = loading.load_file(tmp_path / "result.json")
+    assert len(file.peers) == len(asked) + 1
+    assert not file.peers[0].failure, "the one without a fault"
+    refused = [row.failure.reason for row in file.peers if row.failure]
+    assert sum("answered 'prepare' with nonsense" in reason for reason in refused) > 100
+    assert sum("answered 'repeat' with nonsense" in reason for reason in refused) > 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ({"model": "no-such"}, "its model is 'no-such' and not 'disc-2'"),
+        ({"batch": "many"}, "its batch is 'many' and not '100'"),
+        ({"colour": "red"}, "'colour' is no axis of bench's, nor one that it describes"),
+        ({"execution": "slow"}, "the axis 'execution' has no value 'slow'"),
+    ],
+)
+def test_a_row_that_does_other_work_is_refused_where_it_is_added(tmp_path, rows, reason):
+    """Before anything is measured, with the peer's name and the row's."""
+    done = bench(*BESIDE, PEER, variables={"FAKE_ROWS": json.dumps(rows)}, code=2)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("bench: --peer: '") and "fake.py' has a row 'Epoch/" in line
+    assert line.endswith(f"cpu_threads:1 that can't be measured: {reason}"), line
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"version": None}, "'fake.version' is not a text"),
+        ({"libraries": {"Fake": 1}}, "'libraries.Fake' is not a text"),
+        ({"ladder_batches": {"its": 0}}, "'ladder_batches.its' is below 1"),
+        ({"axes": [{"key": "Mood", "description": "d"}]}, "'axes.key' does not match"),
+    ],
+)
+def test_what_no_file_can_hold_of_a_peer_is_refused(told, reason):
+    done = bench(*BESIDE, PEER, variables={"FAKE_TOLD": json.dumps(told)}, code=2)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("bench: --peer: '") and reason in line, line
+
+
+def test_words_of_a_peer_reach_the_terminal_without_control_characters(tmp_path):
+    case = ["fail", ["error_message"], "\x1b]0;pwned\x07\u009b31mred\nline two"]
+    (tmp_path / "cases.json").write_text(json.dumps([case]), encoding="utf-8")
+    _, done = run(tmp_path, *ALONE, code=1, FAKE_CASES=str(tmp_path / "cases.json"))
+    for shown in (done.stdout, done.stderr):
+        assert "?]0;pwned??31mred?line two" in shown
+        assert not any(character in shown for character in "\x1b\x07\u009b")
