@@ -206,11 +206,11 @@ TEST(ProductWorkload, ComputesEverySet) {
   }
 }
 
-/// Each term is less than half the last place of the weight.
+/// Each term is less than half the last place of the weight, and so is the sum of some thousand.
 TEST(LinearGrad, AddsUpManySmallTermsBeforeItChangesTheWeights) {
-  constexpr std::int64_t rows = 4096;
-  constexpr double term = 1e-8;
-  for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{3, 1}, {1, 3}}) {
+  constexpr std::int64_t rows = 65536;
+  constexpr double term = 1e-11;
+  for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{3, 1}, {1, 3}, {24, 17}}) {
     OneOp one;
     const Id x = one.tensor("x", {rows, in});
     const Id w = one.tensor("w", {out, in}, Role::parameter);
@@ -221,11 +221,11 @@ TEST(LinearGrad, AddsUpManySmallTermsBeforeItChangesTheWeights) {
     const auto program = make_cpu_backend()->compile(workload, {.threads = 1});
     upload(*program, workload, x, std::vector<double>(rows * in, 1.0));
     upload(*program, workload, dy, std::vector<double>(rows * out, term));
-    upload(*program, workload, dw, std::vector<double>(3, 1.0));
+    upload(*program, workload, dw, std::vector<double>(in * out, 1.0));
     program->enqueue(0, 1);
     program->wait();
     for (const double changed : download(*program, workload, dw)) {
-      EXPECT_NEAR(changed, 1 + rows * term, 2e-7);
+      EXPECT_NEAR(changed, 1 + rows * term, 1e-7);
     }
   }
 }

@@ -122,22 +122,26 @@ dnnl::matmul::primitive_desc describe_product(const dnnl::engine& engine,
 
 namespace {
 
-/// A sum of many terms, for one row or column of c. oneDNN adds its terms one after another to what
-/// c has: each addition rounds as c does, and of terms that are far smaller little is left.
-bool adds_terms_to_what_is_there(const ProductShape& shape) {
-  constexpr std::int64_t many = 64;
-  return shape.accumulate && std::min(shape.m, shape.n) == 1 && shape.k > many &&
-         shape.result_type == Type::f32;
+/// Whether c has to wait for the sum of the terms. Of one row or column oneDNN adds each term to
+/// what c has, and of other sums each block of them, of some 384 terms without AVX-512. Each
+/// addition rounds as c does, and of what is far smaller little is left. Beside so many terms
+/// another pass over c costs nothing.
+bool sums_before_it_adds(const ProductShape& shape) {
+  const std::int64_t few = std::min(shape.m, shape.n) == 1 ? 64 : 1024;
+  return shape.accumulate && shape.k > few && shape.result_type == Type::f32;
 }
 
 void add_sum(Lowering& to, const Argument& sum, Argument c, std::int64_t count) {
   c.read = c.written = true;
-  to.add(OpCategory::product, 1, {sum, c}, [count](const Invocation& call) {
+  const int threads = to.threads_for_bytes(static_cast<double>(count * bytes(Type::f32)));
+  to.add(OpCategory::product, threads, {sum, c}, [count](const Invocation& call) {
     const auto* from = call.operand<const float>(0);
     auto* into = call.operand<float>(1);
-    for (std::int64_t i = 0; i < count; ++i) {
-      into[i] += from[i];
-    }
+    split(call.threads, count, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        into[i] += from[i];
+      }
+    });
   });
 }
 
@@ -157,7 +161,7 @@ Argument laid_once(Lowering& to, const ProductShape& shape, Argument b,
 }  // namespace
 
 void add_product(Lowering& to, const ProductShape& shape, ProductOperands operands) {
-  if (adds_terms_to_what_is_there(shape)) {
+  if (sums_before_it_adds(shape)) {
     const std::int64_t count = shape.m * shape.n;
     const Argument sum = to.reserve(count * bytes(Type::f32));
     ProductShape alone = shape;

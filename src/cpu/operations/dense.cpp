@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -17,31 +18,37 @@ namespace crossover::cpu {
 
 namespace {
 
-/// Of a few columns at a time, so that their sums stay in registers and what they are added to is
-/// rounded once.
+/// Of a few columns at a time, so that their sums stay in registers, and of a few rows, so that no
+/// term meets a sum that is far larger. What they are added to is rounded once.
 template <class T>
 void column_sums(int threads, const T* matrix, std::int64_t rows, std::int64_t columns,
                  bool accumulate, float* sums) {
   split(threads, columns, [=](std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t together = 64;
+    constexpr std::int64_t rows_together = 512;
     for (std::int64_t first = begin; first < end; first += together) {
       const std::int64_t width = std::min(together, end - first);
-      std::array<float, together> sum{};
-      const auto add_rows = [&](auto count) {
-        for (std::int64_t r = 0; r < rows; ++r) {
+      std::array<float, together> total{};
+      const auto add_rows = [&](std::int64_t from, std::int64_t to, auto count) {
+        std::array<float, together> sum{};
+        for (std::int64_t r = from; r < to; ++r) {
           const T* row = matrix + r * columns + first;
           for (std::int64_t c = 0; c < count; ++c) {
             sum[static_cast<std::size_t>(c)] += widened(row[c]);
           }
         }
+        std::transform(total.begin(), total.end(), sum.begin(), total.begin(), std::plus<>());
       };
-      if (width == together) {
-        add_rows(std::integral_constant<std::int64_t, together>{});
-      } else {
-        add_rows(width);
+      for (std::int64_t from = 0; from < rows; from += rows_together) {
+        const std::int64_t to = std::min(rows, from + rows_together);
+        if (width == together) {
+          add_rows(from, to, std::integral_constant<std::int64_t, together>{});
+        } else {
+          add_rows(from, to, width);
+        }
       }
       for (std::int64_t c = 0; c < width; ++c) {
-        sums[first + c] = (accumulate ? sums[first + c] : 0) + sum[static_cast<std::size_t>(c)];
+        sums[first + c] = (accumulate ? sums[first + c] : 0) + total[static_cast<std::size_t>(c)];
       }
     }
   });
