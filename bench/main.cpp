@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -68,6 +69,19 @@ void require_sense(const Arguments& arguments) {
   }
 }
 
+/// Each once, though networks may read the rows in different ways.
+void say_doubts_about_data(const Arguments& arguments) {
+  std::set<std::string> said;
+  for (const Task& task : arguments.data ? arguments.tasks : std::vector<Task>{}) {
+    for (const std::string& doubt :
+         doubts_about_csv(*arguments.data, {task.model.sample[0], task.model.classes})) {
+      if (said.insert(doubt).second) {
+        say(doubt);
+      }
+    }
+  }
+}
+
 /// UsageError where a variable makes another arithmetic of a GPU's f32.
 void require_plain_f32(const Devices& devices) {
   for (char** entry = environ; *entry != nullptr && !devices.gpus().empty(); ++entry) {
@@ -121,6 +135,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
                                          arguments.sweep, arguments.budget_seconds.has_value());
   join(peers, plan, arguments, devices, rows);
   keep_programs(plan, arguments, rows);
+  say_doubts_about_data(arguments);
   if (only_plans) {
     print(std::cout, plan, arguments.budget_seconds);
     return 0;
@@ -135,11 +150,6 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
       std::cout << row.name << "\n";
     }
     return 0;
-  }
-  if (arguments.data) {
-    for (const std::string& doubt : doubts_about_csv(*arguments.data)) {
-      say(doubt);
-    }
   }
   RankWorkers rank_workers(words);
   if (child) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -145,9 +146,18 @@ class Csv : public testing::Test {
   void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
 
   std::string error(const std::string& text) {
-    const std::string what = message_of<std::runtime_error>([&] { read(text); });
+    return without_path(message_of<std::runtime_error>([&] { read(text); }));
+  }
+
+  [[nodiscard]] std::vector<std::string> doubts(std::int64_t features, std::int64_t classes) const {
+    std::vector<std::string> all = doubts_about_csv(path_, {features, classes});
+    std::ranges::transform(all, all.begin(), [&](const auto& one) { return without_path(one); });
+    return all;
+  }
+
+  [[nodiscard]] std::string without_path(const std::string& text) const {
     const std::string start = path_.string();
-    return what.starts_with(start) ? what.substr(start.size()) : what;
+    return text.starts_with(start) ? text.substr(start.size()) : text;
   }
 
   std::filesystem::path path_;
@@ -164,7 +174,7 @@ TEST_F(Csv, ReadsNumbersAndLabels) {
 TEST_F(Csv, AcceptsHeaderByteOrderMarkCrLfQuotesAndBlankEnd) {
   const std::vector<std::string> same{"1,2,0\n3,4,1\n", "a,b,label\n1,2,0\n3,4,1",
                                       "\xEF\xBB\xBFx,y,z\r\n1,2,0\r\n3,4,1\r\n", "1,2,0\r3,4,1\r",
-                                      "\"1\",\"2\",\"0\"\n 3 ,\t4,1.0\n\n  \n\r\n"};
+                                      "\"1\",\"2\",\"0\"\n 3 ,\"4\",1.0\n\n  \n\r\n"};
   for (const std::string& text : same) {
     const Dataset data = read(text);
     EXPECT_EQ(data.inputs, (std::vector<double>{1, 2, 3, 4})) << text;
@@ -187,8 +197,10 @@ TEST_F(Csv, NamesRowAndColumn) {
             ": row 1 column 3 is not a label: '3'; labels are whole numbers from 0 to 2");
   EXPECT_EQ(error("1,2,-1\n"),
             ": row 1 column 3 is not a label: '-1'; labels are whole numbers from 0 to 2");
-  EXPECT_EQ(error("1,2,0.5\n"),
-            ": row 1 column 3 is not a label: '0.5'; labels are whole numbers from 0 to 2");
+  EXPECT_EQ(
+      error("1,2,0.5\n"),
+      ": row 1 column 3 is not a label: '0.5'; labels are whole numbers (for a quantity, leave "
+      "--data out: --loss-function=mse trains on generated rows)");
   EXPECT_EQ(error("1,2,0\n\n3,4,1\n"), ": row 2 is blank; blank rows are allowed only at the end");
   EXPECT_EQ(error("1,2,0\n\"\"\n"), ": row 2 has 1 column, not 3 (2 features and the label)");
 }
@@ -218,35 +230,133 @@ TEST_F(Csv, NamesAnotherFormat) {
             " is a ZIP archive, as tables of Excel are; unpack it, or save the table as CSV");
 }
 
-TEST_F(Csv, DoubtsAnIndexAndLabelsFromOne) {
-  write(",x,label\n0,5,1\n1,6,2\n");
-  const std::vector<std::string> doubts = doubts_about_csv(path_);
-  ASSERT_EQ(doubts.size(), 2U);
-  EXPECT_NE(doubts[0].find("an index of pandas"), std::string::npos);
-  EXPECT_NE(doubts[1].find("class 0 never occurs"), std::string::npos);
-  write("x,label\n5,0\n6,1\n");
-  EXPECT_TRUE(doubts_about_csv(path_).empty());
+TEST_F(Csv, ReadsAHeaderOfNumbersAndSaysSo) {
+  const std::string rows = "5,6,0\n7,5,1\n3,8,1\n";
+  const std::vector<std::pair<std::string, std::string>> headers{
+      {"0,1,2\n", ": row 1 is read as a header: it counts the columns"},
+      {"2019,2020,2021\n", ": row 1 is read as a header: it counts the columns"},
+      {"\"7\",\"0\",\"1\"\n",
+       ": row 1 is read as a header: its numbers are in quotes and those below are not"}};
+  for (const auto& [header, said] : headers) {
+    EXPECT_EQ(read(header + rows).inputs, (std::vector<double>{5, 6, 7, 5, 3, 8})) << header;
+    EXPECT_EQ(read(header + rows).labels, (std::vector<std::int32_t>{0, 1, 1})) << header;
+    EXPECT_EQ(doubts(2, 2), std::vector{said});
+  }
+  EXPECT_EQ(read("x,y,label\n0,1,2\n5,6,0\n").inputs, (std::vector<double>{0, 1, 5, 6}));
+  EXPECT_EQ(read("1,2,3\n\"4\",5,0\n6,7,0\n").rows, 2);
+  write("9,8,7\n" + rows);
+  EXPECT_EQ(doubts(2, 3).size(), 1U);  // of the labels alone
+  const std::string asks =
+      ", so it may be a header or data; delete it if it is a header, else put a header of names "
+      "above it";
+  EXPECT_EQ(error("0,1,2\n5,6,0\n7,5,2\n"), ": row 1 counts the columns (0 to 2)" + asks);
+  write("0,1\n1,0\n");
+  EXPECT_NE(message_of<std::runtime_error>([&] { shape_of_csv(path_); }).find(asks),
+            std::string::npos);
+  write("5,6\n1,0\n");  // as good a row as any
+  EXPECT_EQ(shape_of_csv(path_).features, 1);
+}
+
+TEST_F(Csv, DoubtsWhatPandasAdds) {
+  const std::string index =
+      ", as an index of pandas; it is read as a feature (to_csv(..., index=False) leaves it out)";
+  write(",x,label\n3,5,0\n1,6,2\n");
+  EXPECT_EQ(doubts(2, 3), std::vector{": column 1 has no name" + index});
+  write(",0,1\n3,5,0\n1,6,1\n");
+  EXPECT_EQ(doubts(2, 2),
+            (std::vector<std::string>{": row 1 is read as a header: it counts the columns",
+                                      ": column 1 has no name" + index}));
+  write("x,Unnamed: 0,label\n3,5,0\n1,6,1\n");
+  EXPECT_EQ(doubts(2, 2), std::vector{": column 2 is 'Unnamed: 0'" + index});
+  write("4,0,1\n3,1,0\n9,2,1\n");
+  EXPECT_EQ(doubts(2, 2), std::vector{": column 2 counts the rows" + index});
+  write("x,label\n5,0\n6,1\n8,1\n");
+  EXPECT_TRUE(doubts(1, 2).empty());
+}
+
+TEST_F(Csv, NumbersLabelsWhereThereAreAsManyAsClasses) {
+  write("1,2,0\n9,4,2000000\n5,6,1000000\n7,2,0\n");
+  EXPECT_EQ(shape_of_csv(path_).classes, 3);
+  EXPECT_EQ(read_csv(path_, 2, 3).labels, (std::vector<std::int32_t>{0, 2, 1, 0}));
+  EXPECT_EQ(doubts(2, 3), std::vector<std::string>{": its 3 different labels, from 0 to 2000000, "
+                                                   "are read as the classes 0 to 2"});
+  EXPECT_EQ(read_csv(path_, 2, 2000001).labels,
+            (std::vector<std::int32_t>{0, 2000000, 1000000, 0}));
+  write("1,2,-1\n9,4,1\n");
+  EXPECT_EQ(read_csv(path_, 2, 2).labels, (std::vector<std::int32_t>{0, 1}));
+  write("1,2,1\n9,4,2\n");
+  EXPECT_EQ(read_csv(path_, 2, 3).labels, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(doubts(2, 3),
+            std::vector<std::string>{": class 0 never occurs; labels are counted from 0"});
+  EXPECT_EQ(error("a,b,c\n1,2,0\n9,4,7\n"),
+            ": row 3 column 3 is not a label: '7'; labels are whole numbers from 0 to 2");
+  EXPECT_EQ(error("1,2,1e17\n"), ": row 1 column 3 is not a label: '1e17'; labels are below 2^53");
+}
+
+TEST_F(Csv, DoubtsLabelsThatCount) {
+  std::string rows;
+  for (int i = 0; i < 19; ++i) {
+    rows += std::to_string(i * i % 7) + ",5," + std::to_string(i % 2) + "\n";
+  }
+  write(rows + "1,2,2\n");
+  ASSERT_EQ(doubts(2, 3).size(), 1U);
+  EXPECT_NE(doubts(2, 3)[0].find(": 1 of the 3 labels stand in one row alone"), std::string::npos);
+  write(rows + "1,2,1\n");
+  EXPECT_TRUE(doubts(2, 2).empty());
 }
 
 TEST_F(Csv, TellsItsShape) {
   write("a,b,label\n1,2,0\n3,4,4\n");
   const CsvShape shape = shape_of_csv(path_);
   EXPECT_EQ(shape.features, 2);
-  EXPECT_EQ(shape.classes, 5);
+  EXPECT_EQ(shape.classes, 2);
   write("1,2,0\n3,4,0\n");
   EXPECT_THROW(static_cast<void>(shape_of_csv(path_)), std::runtime_error);
   write("1\n2\n");
   EXPECT_THROW(static_cast<void>(shape_of_csv(path_)), std::runtime_error);
 }
 
-TEST_F(Csv, TakesAFirstLineWithANumberForData) {
-  EXPECT_EQ(error("1,oops,0\n"), ": row 1 column 2 is not a number: 'oops'");
+TEST_F(Csv, AsksWhetherAFirstLineWithNumbersIsAHeader) {
+  EXPECT_EQ(error("a,2026,c\n1,2,0\n"),
+            ": row 1 column 1 is not a number: 'a'; if row 1 is a header, delete it: it has "
+            "numbers, too");
+}
+
+TEST_F(Csv, NamesWhatElseDividesColumns) {
+  const std::string start = ": row 1 has 1 column, not 3 (2 features and the label); ";
+  EXPECT_EQ(error("1\t2\t0\n"), start + "commas separate columns, not tabs");
+  EXPECT_EQ(error(" 1 2 0 \n"), start + "commas separate columns, not spaces");
+  EXPECT_EQ(error("1|2|0\n"), start + "commas separate columns, not bars (|)");
+  EXPECT_EQ(error("a;b;c\n"), start + "commas separate columns, not semicolons");
+  EXPECT_EQ(error("1,5;2,5;0\n"),
+            ": row 1 column 2 is not a number: '5;2'; commas separate columns, not semicolons");
+  EXPECT_EQ(error("# from where\n1,2,0\n"),
+            start + "row 1 begins with # as a comment does: delete it");
+}
+
+TEST_F(Csv, NamesALetterThatCannotBeSeen) {
+  const std::vector<std::pair<std::string, std::string>> cells{{"\u00a03.5", "U+00A0"},
+                                                               {std::string("3\0", 2), "U+0000"},
+                                                               {"\ufeff5", "U+FEFF"},
+                                                               {"\u22125", "U+2212"},
+                                                               {"3\u200b", "U+200B"},
+                                                               {"\U0001d7d9", "U+1D7D9"},
+                                                               {"\xa0"
+                                                                "5",
+                                                                "the byte A0"}};
+  for (const auto& [cell, code] : cells) {
+    EXPECT_TRUE(
+        error("1,2,0\n4," + cell + ",1\n").ends_with("'; " + code + " in it belongs to no number"))
+        << code;
+  }
+  EXPECT_TRUE(error("1,2,0\n4,5 cm\u00b2,1\n").ends_with("cm\u00b2'"));
 }
 
 TEST_F(Csv, ShortensHostileCells) {
   EXPECT_EQ(error("1,2,0\n1,\x1b[31m" + std::string(1000, 'x') + ",0\n"),
             ": row 2 column 2 is not a number: '?[31m" + std::string(35, 'x') + "…'");
-  EXPECT_EQ(error("1,2,0\n1,\x7f,0\n"), ": row 2 column 2 is not a number: '?'");
+  EXPECT_EQ(error("1,2,0\n1,\x7f,0\n"),
+            ": row 2 column 2 is not a number: '?'; U+007F in it belongs to no number");
 }
 
 TEST_F(Csv, RefusesWhatHoldsNothing) {
@@ -255,6 +365,16 @@ TEST_F(Csv, RefusesWhatHoldsNothing) {
   EXPECT_EQ(error("a,b,c\n"), " holds no rows of data");
   EXPECT_THROW(read_csv("/no/such/file.csv", 2, 3), std::runtime_error);
   EXPECT_THROW(read_csv(std::filesystem::temp_directory_path(), 2, 3), std::runtime_error);
+}
+
+TEST_F(Csv, RefusesWhatCannotBeReadAgain) {
+  ASSERT_EQ(mkfifo(path_.c_str(), S_IRUSR | S_IWUSR), 0);
+  for (const std::string& path : {path_.string(), std::string("/dev/stdin")}) {
+    EXPECT_EQ(message_of<std::runtime_error>([&] { read_csv(path, 2, 3); }),
+              path +
+                  " is a pipe or a device, and the rows are read more than once; save them in a "
+                  "file first");
+  }
 }
 
 }  // namespace

@@ -170,8 +170,8 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
       {"--rows", "N", "rows of generated data of an epoch (default: the network's own number)",
        number_into(to.rows, std::int64_t{1}, largest_size)},
       {"--data", "FILE.csv",
-       "train on these rows: numbers, with the class (0, 1, ...) in the last column; "
-       "a header is optional",
+       "train on these rows: numbers, with a whole number in the last column that says the class "
+       "(0, 1, ..., or others, which are numbered in their order); a header is optional",
        into(to.data)},
   };
 }

@@ -45,22 +45,25 @@ std::vector<double> uniform_tokens(Stream stream, const std::vector<std::int64_t
 /// vocabulary, and drawn row by row: more rows have the same first ones.
 Dataset uniform_sentences(std::int64_t time, std::int64_t rows, std::int64_t vocabulary);
 
-/// Comma-separated numbers, the last column an integer label in 0 .. classes - 1. A first line
-/// without a single number is a header. CRLF, a byte-order mark and blank lines at the end are
-/// accepted. Throws std::runtime_error, which names file, row and column (both from 1), where a
-/// cell is missing, not a finite number or not a label, and where the file can't be read, is empty
-/// or does not have `features` + 1 columns. `classes` are at most most_classes.
+/// Comma-separated numbers, the last column a whole number that labels the row. A first line is a
+/// header where no cell of it is a number, where it counts the columns (0, 1, 2, ...) up to what is
+/// no label below, and where its cells are in quotes and those below are not. Labels are in 0 ..
+/// classes - 1; others are numbered in their order where there are as many as `classes`. CRLF, a
+/// byte-order mark and blank lines at the end are accepted. Throws std::runtime_error, which names
+/// file, row and column (both from 1), where a cell is missing, not a finite number or not a label,
+/// and where the file can't be read again and again, is empty or does not have `features` + 1
+/// columns. `classes` are at most most_classes.
 Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t classes);
 
 struct CsvShape {
   std::int64_t features = 0, classes = 0;
 };
 
-/// What such a file could be read with: its columns but the last, and one more than its largest
-/// label. Throws as read_csv() does, and where all rows are of one class.
+/// What such a file could be read with: its columns but the last, and the number of its labels.
+/// Throws as read_csv() does, and where all rows are of one class.
 CsvShape shape_of_csv(const std::string& path);
 
-/// Sentences on what such a file may not be meant to say. Throws as read_csv() does.
-std::vector<std::string> doubts_about_csv(const std::string& path);
+/// Sentences on what such a file, read so, may not be meant to say. Throws as read_csv() does.
+std::vector<std::string> doubts_about_csv(const std::string& path, const CsvShape& shape);
 
 }  // namespace crossover

@@ -2,17 +2,23 @@
 // A table of numbers in CSV. By hand, because what matters here is the sentence that names the
 // cell.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "crossover/dataset.h"
 
@@ -102,15 +108,99 @@ bool has_number(const std::vector<std::string_view>& cells) {
   return std::ranges::any_of(cells, [](std::string_view cell) { return number(cell).has_value(); });
 }
 
+bool is_control(unsigned char c) {
+  constexpr unsigned char deletion = 127;
+  return c < ' ' || c == deletion;
+}
+
 /// A cell as it can stand in a message: short, and without control characters.
 std::string quoted(std::string_view cell) {
   constexpr std::size_t longest = 40;
-  constexpr char deletion = 127;
   std::string text = "'";
   for (const char c : cell.substr(0, longest)) {
-    text += static_cast<unsigned char>(c) < ' ' || c == deletion ? '?' : c;
+    text += is_control(static_cast<unsigned char>(c)) ? '?' : c;
   }
   return text + (cell.size() > longest ? "…'" : "'");
+}
+
+/// The letter that UTF-8 text begins with, as "U+00A0", or "the byte A0" where it is none.
+std::string code_of_first(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  // By the length of a letter the bits of its first byte that belong to the length.
+  constexpr std::array<std::pair<unsigned, unsigned>, 4> forms{
+      {{0x80, 0x00}, {0xE0, 0xC0}, {0xF0, 0xE0}, {0xF8, 0xF0}}};
+  std::array<char, 16> code{};
+  for (std::size_t length = 1; length <= std::min(forms.size(), text.size()); ++length) {
+    const auto [mask, value] = forms.at(length - 1);
+    unsigned point = lead & ~mask & 0xFFU;
+    bool is_letter = (lead & mask) == value;
+    for (std::size_t i = 1; i < length && is_letter; ++i) {
+      const auto next = static_cast<unsigned char>(text[i]);
+      is_letter = (next & 0xC0U) == 0x80U;
+      point = (point << 6U) | (next & 0x3FU);
+    }
+    if (is_letter) {
+      std::snprintf(code.data(), code.size(), "U+%04X", point);
+      return code.data();
+    }
+  }
+  std::snprintf(code.data(), code.size(), "the byte %02X", static_cast<unsigned>(lead));
+  return code.data();
+}
+
+/// "; U+00A0 in it belongs to no number" of a cell that but for such letters could be one: many of
+/// them look like a blank, a minus or a digit, or like nothing.
+std::string foreign_letter(std::string_view cell) {
+  const auto is_foreign = [](char c) {
+    constexpr unsigned char first_beyond_ascii = 0x80;
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= first_beyond_ascii || is_control(byte);
+  };
+  const auto at = std::ranges::find_if(cell, is_foreign);
+  if (at == cell.end()) {
+    return "";
+  }
+  std::string rest(cell);
+  std::erase_if(rest, is_foreign);
+  if (std::ranges::any_of(rest, is_letter) && !number(rest)) {
+    return "";
+  }
+  return "; " + code_of_first(cell.substr(static_cast<std::size_t>(at - cell.begin()))) +
+         " in it belongs to no number";
+}
+
+/// "; commas separate columns, not tabs", by what else than commas a text is divided by; nothing
+/// where by nothing. Words of a header may have blanks in them, numbers not: so `blanks` says
+/// whether they count.
+std::string other_separator(std::string_view text, bool blanks) {
+  constexpr std::array<std::pair<char, const char*>, 4> others{
+      {{';', "semicolons"}, {'\t', "tabs"}, {'|', "bars (|)"}, {' ', "spaces"}}};
+  const std::size_t first = text.find_first_not_of(blank);
+  const std::size_t last = text.find_last_not_of(blank);
+  for (const auto& [separator, name] : others) {
+    const std::size_t at = text.find(separator, first);
+    if (at < last && (separator != ' ' || blanks)) {
+      return std::string("; commas separate columns, not ") + name;
+    }
+  }
+  return "";
+}
+
+bool all_quoted(std::string_view line, const std::vector<std::string_view>& cells) {
+  return std::ranges::all_of(cells, [line](std::string_view cell) {
+    return cell.data() > line.data() && *(cell.data() - 1) == '"';
+  });
+}
+
+/// Whether numbers stand there that go up by one: 0, 1, 2 or 2019, 2020, 2021.
+bool counts_up(std::span<const std::string_view> cells) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::optional<double> value = number(cells[i]);
+    if (!value || *value != std::floor(*value) || (i > 0 && *value != *number(cells[i - 1]) + 1)) {
+      return false;
+    }
+  }
+  return !cells.empty();
 }
 
 std::string counted(std::size_t number, const std::string& what) {
@@ -119,20 +209,18 @@ std::string counted(std::size_t number, const std::string& what) {
 
 class CsvReader {
  public:
+  /// `shape`: zeros stand for what the file itself has.
   CsvReader(const std::string& path, const CsvShape& shape) : path_(path), shape_(shape) {}
-  /// In the shape of its own first row, and with the classes of its labels.
-  explicit CsvReader(const std::string& path) : CsvReader(path, {0, most_classes}) {}
 
   [[nodiscard]] const CsvShape& shape() const { return shape_; }
-  /// Whether the header leaves out the name of the first column.
-  [[nodiscard]] bool has_index() const { return has_index_; }
+  /// Sentences on what the table may not be meant to say.
+  [[nodiscard]] const std::vector<std::string>& doubts() const { return doubts_; }
 
   Dataset read() {
     const std::string text = contents();
     if (const std::string format = other_format(text); !format.empty()) {
       throw std::runtime_error(path_ + " " + format);
     }
-    Dataset data{.source = path_, .sample = {}, .rows = 0, .inputs = {}, .labels = {}};
     std::string_view rest = text;
     if (rest.substr(0, 3) == "\xEF\xBB\xBF") {
       rest.remove_prefix(3);
@@ -152,12 +240,19 @@ class CsvReader {
         row_ = blank_line;
         fail("is blank; blank rows are allowed only at the end");
       }
-      take(line, data);
+      take(line);
     }
-    if (data.rows == 0) {
+    settle_header();
+    if (labels_.empty()) {
       throw std::runtime_error(path_ + " holds no rows of data");
     }
-    data.sample = {shape_.features};
+    doubt_indices();
+    Dataset data{.source = path_,
+                 .sample = {shape_.features},
+                 .rows = std::ssize(labels_),
+                 .inputs = {},
+                 .labels = classes_of_labels()};
+    data.inputs = std::move(inputs_);
     return data;
   }
 
@@ -170,10 +265,20 @@ class CsvReader {
     fail("column " + std::to_string(column + 1) + " " + what);
   }
 
+  void doubt(const std::string& what) { doubts_.push_back(path_ + ": " + what); }
+
   [[nodiscard]] std::string contents() const {
     std::error_code ignored;
     if (std::filesystem::is_directory(path_, ignored)) {
       throw std::runtime_error(path_ + " is a directory, not a CSV file");
+    }
+    const bool is_of_a_process =
+        path_ == "/dev/stdin" || path_.starts_with("/dev/fd/") || path_.starts_with("/proc/self/");
+    if (is_of_a_process || (std::filesystem::exists(path_, ignored) &&
+                            !std::filesystem::is_regular_file(path_, ignored))) {
+      throw std::runtime_error(path_ +
+                               " is a pipe or a device, and the rows are read more than once; save "
+                               "them in a file first");
     }
     std::ifstream file(path_, std::ios::binary);
     if (!file) {
@@ -184,76 +289,225 @@ class CsvReader {
     return text.str();
   }
 
-  void take(std::string_view line, Dataset& data) {
+  void take(std::string_view line) {
     const auto divided = cells_of(line);
     if (!divided) {
       fail("has quotes that do not end in it; a cell is of one line");
     }
     const std::vector<std::string_view>& cells = *divided;
+    if (row_ == 1) {
+      is_comment_ = line.starts_with('#');
+    }
     if (shape_.features == 0 && cells.size() > 1) {
       shape_.features = std::ssize(cells) - 1;
+      is_of_row_1_ = true;
     }
     const auto columns = static_cast<std::size_t>(shape_.features) + 1;
     if (cells.size() != columns || cells.size() == 1) {
       fail("has " + counted(cells.size(), "column") + wanted(columns) +
-           (line.find(';') != std::string_view::npos ? "; commas separate columns, not semicolons"
-                                                     : ""));
+           (is_comment_ ? "; row 1 begins with # as a comment does: delete it"
+                        : other_separator(line, /*blanks=*/cells.size() == 1)));
     }
-    if (row_ == 1 && !has_number(cells)) {
-      has_index_ = cells.front().empty();  // as pandas writes it
-      return;                              // a header
+    if (row_ == 1 && is_header(cells)) {
+      return;
     }
-    for (std::size_t c = 0; c < columns; ++c) {
-      const std::optional<double> value = number(cells[c]);
-      if (!value) {
-        fail(c, cells[c].empty() ? "is empty" : no_number(cells, c));
-      }
-      if (!std::isfinite(*value)) {
-        fail(c, "is not finite: " + quoted(cells[c]));
-      }
-      if (c + 1 < columns) {
-        if (std::abs(*value) > std::numeric_limits<float>::max()) {
-          fail(c, "is too large for single precision: " + quoted(cells[c]));
-        }
-        data.inputs.push_back(*value);
-        continue;
-      }
-      if (*value != std::floor(*value) || *value < 0 ||
-          *value >= static_cast<double>(shape_.classes)) {
-        fail(c, "is not a label: " + quoted(cells[c]) + "; labels are whole numbers from 0 to " +
-                    std::to_string(shape_.classes - 1));
-      }
-      data.labels.push_back(static_cast<std::int32_t>(*value));
+    if (row_ == 1) {
+      is_quoted_ = all_quoted(line, cells);
+      counts_up_ = counts_up(cells);
+    } else if (row_ == 2 && is_quoted_ && line.find('"') == std::string_view::npos) {
+      drop_row_1("its numbers are in quotes and those below are not");
     }
-    ++data.rows;
+    for (std::size_t c = 0; c + 1 < columns; ++c) {
+      const double value = number_in(cells, c);
+      if (std::abs(value) > std::numeric_limits<float>::max()) {
+        fail(c, "is too large for single precision: " + quoted(cells[c]));
+      }
+      inputs_.push_back(value);
+    }
+    const double label = number_in(cells, columns - 1);
+    if (label != std::floor(label)) {
+      fail(columns - 1, "is not a label: " + quoted(cells.back()) +
+                            "; labels are whole numbers (for a quantity, leave --data out: "
+                            "--loss-function=mse trains on generated rows)");
+    }
+    if (std::abs(label) >= largest_label) {
+      fail(columns - 1, "is not a label: " + quoted(cells.back()) + "; labels are below 2^53");
+    }
+    labels_.push_back(static_cast<std::int64_t>(label));
+  }
+
+  /// Of row 1, by itself.
+  bool is_header(const std::vector<std::string_view>& cells) {
+    const bool has_names = !has_number(cells);
+    // As pandas writes an index and columns that it has numbered.
+    const bool has_numbers =
+        cells.size() > 2 && cells.front().empty() && counts_up(std::span(cells).subspan(1));
+    if (has_numbers) {
+      doubt("row 1 is read as a header: it counts the columns");
+    }
+    if (has_names || has_numbers) {
+      names_ = cells;
+      header_ = 1;
+    }
+    return header_ == 1;
+  }
+
+  void drop_row_1(const std::string& why) {
+    doubt("row 1 is read as a header: " + why);
+    inputs_.erase(inputs_.begin(), inputs_.begin() + shape_.features);
+    labels_.erase(labels_.begin());
+    header_ = 1;
+    counts_up_ = false;
+  }
+
+  /// Row 1 may count the columns, 0, 1, 2, ..., as pandas heads those without names. Nothing below
+  /// tells it from a row of data where its last number is a label that others have.
+  void settle_header() {
+    const std::size_t columns = static_cast<std::size_t>(shape_.features) + 1;
+    const bool is_short = columns == 2;  // 5,6 is as good a row as any
+    if (!counts_up_ || labels_.size() < 2 || (is_short && inputs_.front() != 0)) {
+      return;
+    }
+    if (is_short || std::find(labels_.begin() + 1, labels_.end(), labels_[0]) != labels_.end()) {
+      row_ = 1;
+      fail("counts the columns (" + std::to_string(labels_[0] - shape_.features) + " to " +
+           std::to_string(labels_[0]) +
+           "), so it may be a header or data; delete it if it is a header, else put a header of "
+           "names above it");
+    }
+    drop_row_1("it counts the columns");
+  }
+
+  double number_in(const std::vector<std::string_view>& cells, std::size_t column) const {
+    const std::string_view cell = cells[column];
+    const std::optional<double> value = number(cell);
+    if (!value) {
+      fail(column, cell.empty() ? "is empty" : no_number(cells, column));
+    }
+    if (!std::isfinite(*value)) {
+      fail(column, "is not finite: " + quoted(cell));
+    }
+    return *value;
   }
 
   /// The label stands in the last column, and text in the first one may be meant as it.
-  [[nodiscard]] static std::string no_number(const std::vector<std::string_view>& cells,
-                                             std::size_t column) {
+  [[nodiscard]] std::string no_number(const std::vector<std::string_view>& cells,
+                                      std::size_t column) const {
+    const std::string cell = quoted(cells[column]);
+    const std::string letter =
+        foreign_letter(cells[column]) + other_separator(cells[column], /*blanks=*/false);
+    if (!letter.empty()) {
+      return "is not a number: " + cell + letter;
+    }
+    const std::string of_header =
+        row_ == 1 ? "; if row 1 is a header, delete it: it has numbers, too" : "";
     if (column + 1 == cells.size()) {
-      return "is not a label: " + quoted(cells[column]) +
-             "; labels are whole numbers: write 0, 1, ... for the names of classes";
+      return "is not a label: " + cell +
+             "; labels are whole numbers: write 0, 1, ... for the names of classes" + of_header;
     }
     const bool is_label = column == 0 && std::ranges::any_of(cells[0], is_letter) &&
-                          std::all_of(cells.begin() + 1, cells.end(), [](std::string_view cell) {
-                            return number(cell).has_value();
-                          });
-    return "is not a number: " + quoted(cells[column]) +
-           (is_label ? "; if it is the label, move it to the last column" : "");
+                          std::all_of(cells.begin() + 1, cells.end(),
+                                      [](std::string_view one) { return number(one).has_value(); });
+    return "is not a number: " + cell +
+           (is_label ? "; if it is the label, move it to the last column" : "") + of_header;
   }
 
   /// Of columns; any number of at least two will do where the file says it.
   [[nodiscard]] std::string wanted(std::size_t columns) const {
     return shape_.features == 0 ? ", and needs features and the label"
+           : is_of_row_1_       ? ", and row 1 has " + std::to_string(columns)
                                 : ", not " + std::to_string(columns) + " (" +
-                                      counted(columns - 1, "feature") + " and the label)";
+                                counted(columns - 1, "feature") + " and the label)";
   }
+
+  /// Columns that look like what pandas adds to a table.
+  void doubt_indices() {
+    const auto columns = static_cast<std::size_t>(shape_.features);
+    constexpr std::size_t few = 3;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::string_view name = names_.empty() ? "?" : names_[c];
+      bool counts_rows = labels_.size() >= few && (inputs_[c] == 0 || inputs_[c] == 1);
+      for (std::size_t i = columns + c; i < inputs_.size() && counts_rows; i += columns) {
+        counts_rows = inputs_[i] == inputs_[i - columns] + 1;
+      }
+      if (name.empty() || name.starts_with("Unnamed: ") || counts_rows) {
+        doubt("column " + std::to_string(c + 1) +
+              (name.empty()  ? " has no name"
+               : counts_rows ? " counts the rows"
+                             : " is " + quoted(name)) +
+              ", as an index of pandas; it is read as a feature (to_csv(..., index=False) leaves "
+              "it out)");
+      }
+    }
+  }
+
+  /// The labels as they are, where the classes have them; else numbered in their order, where there
+  /// are as many as classes.
+  std::vector<std::int32_t> classes_of_labels() {
+    std::map<std::int64_t, std::int64_t> rows_of;
+    for (const std::int64_t label : labels_) {
+      ++rows_of[label];
+    }
+    const std::int64_t count = std::ssize(rows_of);
+    const std::int64_t least = rows_of.begin()->first;
+    const std::int64_t most = rows_of.rbegin()->first;
+    shape_.classes = shape_.classes == 0 ? count : shape_.classes;
+    if (least >= 0 && most < shape_.classes) {
+      if (least > 0) {
+        doubt("class 0 never occurs; labels are counted from 0");
+      }
+    } else if (count == shape_.classes) {
+      doubt("its " + std::to_string(count) + " different labels, from " + std::to_string(least) +
+            " to " + std::to_string(most) + ", are read as the classes 0 to " +
+            std::to_string(count - 1));
+    } else {
+      refuse_label();
+    }
+    const auto once =
+        std::ranges::count_if(rows_of, [](const auto& one) { return one.second == 1; });
+    constexpr std::size_t many = 20;
+    if (once > 0 && labels_.size() >= many) {
+      doubt(std::to_string(once) + " of the " + std::to_string(count) +
+            " labels stand in one row alone, as counts and quantities do; they are read as classes "
+            "(for a quantity, leave --data out: --loss-function=mse trains on generated rows)");
+    }
+    const bool is_numbered = least < 0 || most >= shape_.classes;
+    std::int64_t next = 0;
+    for (auto& [label, number] : rows_of) {
+      number = is_numbered ? next++ : label;
+    }
+    std::vector<std::int32_t> classes;
+    classes.reserve(labels_.size());
+    for (const std::int64_t label : labels_) {
+      classes.push_back(static_cast<std::int32_t>(rows_of.at(label)));
+    }
+    return classes;
+  }
+
+  /// The first that is no class.
+  [[noreturn]] void refuse_label() {
+    const auto at = std::ranges::find_if(
+        labels_, [&](std::int64_t label) { return label < 0 || label >= shape_.classes; });
+    row_ = at - labels_.begin() + 1 + header_;
+    fail(static_cast<std::size_t>(shape_.features), "is not a label: '" + std::to_string(*at) +
+                                                        "'; labels are whole numbers from 0 to " +
+                                                        std::to_string(shape_.classes - 1));
+  }
+
+  static constexpr double largest_label = 9007199254740992;  // doubles tell these apart
 
   const std::string& path_;
   CsvShape shape_;
   std::int64_t row_ = 0;
-  bool has_index_ = false;
+  std::int64_t header_ = 0;              ///< rows of it
+  bool is_comment_ = false;              ///< row 1
+  bool is_of_row_1_ = false;             ///< the number of columns
+  bool is_quoted_ = false;               ///< each cell of row 1
+  bool counts_up_ = false;               ///< row 1, if it is among the rows read
+  std::vector<std::string_view> names_;  ///< of a header
+  std::vector<double> inputs_;
+  std::vector<std::int64_t> labels_;  ///< as they stand there
+  std::vector<std::string> doubts_;
 };
 
 }  // namespace
@@ -263,29 +517,19 @@ Dataset read_csv(const std::string& path, std::int64_t features, std::int64_t cl
 }
 
 CsvShape shape_of_csv(const std::string& path) {
-  CsvReader reader(path);
+  CsvReader reader(path, {});
   const Dataset data = reader.read();
-  const std::int32_t largest = std::ranges::max(data.labels);
-  if (std::ranges::min(data.labels) == largest) {
-    throw std::runtime_error(path + " has rows of one class alone (" + std::to_string(largest) +
-                             "); a network tells two or more apart");
+  if (reader.shape().classes < 2) {
+    throw std::runtime_error(path +
+                             " has rows of one class alone; a network tells two or more apart");
   }
-  return {reader.shape().features, std::int64_t{1} + largest};
+  return reader.shape();
 }
 
-std::vector<std::string> doubts_about_csv(const std::string& path) {
-  CsvReader reader(path);
-  const Dataset data = reader.read();
-  std::vector<std::string> doubts;
-  if (reader.has_index()) {
-    doubts.push_back(path +
-                     ": the first column has no name, as an index of pandas; it is read as "
-                     "a feature (to_csv(..., index=False) leaves it out)");
-  }
-  if (std::ranges::min(data.labels) > 0) {
-    doubts.push_back(path + ": class 0 never occurs; labels are counted from 0");
-  }
-  return doubts;
+std::vector<std::string> doubts_about_csv(const std::string& path, const CsvShape& shape) {
+  CsvReader reader(path, shape);
+  static_cast<void>(reader.read());
+  return reader.doubts();
 }
 
 }  // namespace crossover

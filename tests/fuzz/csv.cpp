@@ -5,11 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <stdexcept>
 #include <typeinfo>
 
@@ -34,7 +37,9 @@ class File {
     const auto size = static_cast<ssize_t>(text.size());
     require(pwrite(descriptor_, text.data(), text.size(), 0) == size, "pwrite failed");
   }
-  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  [[nodiscard]] std::string path() const {
+    return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(descriptor_);
+  }
 
  private:
   int descriptor_;
@@ -71,7 +76,7 @@ std::vector<std::string> lines_of(std::string text) {
 }
 
 std::string without_blanks_and_quotes(std::string cell) {
-  while (!cell.empty() && std::strchr(" \t", cell.back()) != nullptr) {
+  while (cell.ends_with(' ') || cell.ends_with('\t')) {
     cell.pop_back();
   }
   cell.erase(0, std::min(cell.find_first_not_of(" \t"), cell.size()));
@@ -87,13 +92,74 @@ double number_in(const std::string& cell) {
   return value;
 }
 
+bool is_number(const std::string& cell) {
+  char* end = nullptr;
+  std::strtod(cell.c_str(), &end);
+  const std::size_t digits = std::min(cell.find_first_not_of("+-"), cell.size());
+  const bool is_hexadecimal = cell.substr(digits, 2) == "0x" || cell.substr(digits, 2) == "0X";
+  return !cell.empty() && !is_hexadecimal && end == cell.c_str() + cell.size() &&
+         std::strchr(" \t\v\f\n", cell[0]) == nullptr && !cell.starts_with("+-");
+}
+
+/// At commas that are in no quotes; quotes are what a cell begins with.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> all(1);
+  bool is_inside = false;
+  for (const char c : line) {
+    const bool is_quoted = all.back().find_first_not_of(" \t") != std::string::npos
+                               ? all.back()[all.back().find_first_not_of(" \t")] == '"'
+                               : c == '"';
+    if (c == ',' && !is_inside) {
+      all.emplace_back();
+      continue;
+    }
+    is_inside = is_inside != (is_quoted && c == '"');
+    all.back() += c;
+  }
+  return all;
+}
+
+/// Whether row 1 of a table that was read is a header: it has no number, it counts the columns, or
+/// it alone is in quotes.
+bool has_header(const std::vector<std::string>& lines) {
+  const std::vector<std::string> raw = cells_of(lines.front());
+  std::vector<std::string> cells;
+  std::ranges::transform(raw, std::back_inserter(cells), without_blanks_and_quotes);
+  if (std::ranges::none_of(cells, is_number)) {
+    return true;
+  }
+  const bool has_index = cells.size() > 2 && cells[0].empty();
+  bool counts = true;
+  for (std::size_t i = has_index ? 1 : 0; i < cells.size() && counts; ++i) {
+    counts = is_number(cells[i]) && number_in(cells[i]) == std::floor(number_in(cells[i])) &&
+             (i == (has_index ? 1U : 0U) || number_in(cells[i]) == number_in(cells[i - 1]) + 1);
+  }
+  const bool alone_quoted = std::ranges::count(lines.front(), '"') == 2 * std::ssize(cells) &&
+                            std::ranges::all_of(cells, is_number) && lines.size() > 1 &&
+                            lines[1].find('"') == std::string::npos;
+  return has_index || alone_quoted || (counts && cells.size() > 2 && lines.size() > 1);
+}
+
+/// That classes are labels as they are, or numbered in their order.
+void require_classes(const std::vector<double>& labels, const std::vector<std::int32_t>& found,
+                     std::int64_t classes) {
+  const std::set<double> known(labels.begin(), labels.end());
+  const bool is_plain = *known.begin() >= 0 && *known.rbegin() < static_cast<double>(classes);
+  require(is_plain || std::ssize(known) == classes, "more labels than classes");
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const auto rank = std::distance(known.begin(), known.find(labels[row]));
+    require(found[row] == (is_plain ? labels[row] : static_cast<double>(rank)), "another label");
+  }
+}
+
 void require_as_in(const std::string& text, const Dataset& data, std::int64_t classes) {
   const std::vector<std::string> lines = lines_of(text);
   const auto rows = static_cast<std::size_t>(data.rows);
   const auto features = static_cast<std::size_t>(data.sample.front());
-  const std::size_t header = lines.size() - rows;
-  require(rows > 0 && header <= 1, "rows: " + std::to_string(rows));
+  const std::size_t header = has_header(lines) ? 1 : 0;
+  require(rows > 0 && header + rows == lines.size(), "rows: " + std::to_string(rows));
   require(data.inputs.size() == rows * features && data.labels.size() == rows, "sizes");
+  std::vector<double> labels;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::vector<std::string> cells = parts(lines[header + row], ',');
     require(cells.size() == features + 1, "columns");
@@ -103,14 +169,17 @@ void require_as_in(const std::string& text, const Dataset& data, std::int64_t cl
       require(value == number_in(without_blanks_and_quotes(cells[i])),
               "another value: " + cells[i]);
     }
-    const std::int32_t label = data.labels[row];
-    require(label >= 0 && label < classes, "a label that is no class");
-    require(label == number_in(without_blanks_and_quotes(cells.back())), "another label");
+    labels.push_back(number_in(without_blanks_and_quotes(cells.back())));
   }
+  require_classes(labels, data.labels, classes);
 }
 
+/// Below a header of names, so that no row is taken for one.
 std::string printed(const Dataset& data) {
-  std::string text;
+  std::string text = "label\n";
+  for (std::int64_t i = 0; i < data.sample.front(); ++i) {
+    text.insert(0, "x,");
+  }
   std::array<char, 40> number{};
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
     std::snprintf(number.data(), number.size(), "%.17g,", data.inputs[i]);
@@ -134,6 +203,9 @@ void look_at(const std::string& text, std::int64_t features, std::int64_t classe
     require_line(error.what());
     require(std::string_view(error.what()).starts_with(file.path()), "names no file");
     return;
+  }
+  for (const std::string& doubt : doubts_about_csv(file.path(), {features, classes})) {
+    require_line(doubt);
   }
   require(data.source == file.path() && data.sample == Shape{features}, "source and sample");
   require_as_in(text, data, classes);
