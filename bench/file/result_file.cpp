@@ -217,6 +217,9 @@ ResultFile::ResultFile(std::filesystem::path path, ResultLocks locks, Json conte
       context_(std::move(context)),
       spent_(spent) {
   if (!has_nothing(path_)) {
+    if (locks_.is_new) {  // it came between
+      refuse_file_of_another_run(path_);
+    }
     current_ = partial_of(path_);
     if (!earlier && has_interrupted_rows(current_)) {
       throw UsageError(current_.string() +
