@@ -134,34 +134,37 @@ TEST(Answers, AreAsTheProtocolSays) {
             "'configuration' is not an object of texts");
   EXPECT_EQ(fault("rows", R"({"rows":[1]})"), "'configuration' is missing");
   EXPECT_EQ(fault("prepare", R"({"facts":{},"once":[]})"), "'once' is not an object");
-  EXPECT_EQ(fault("prepare", R"({"facts":{"count":1},"once":{}})"), "");
   EXPECT_EQ(fault("prepare", R"({"outcome":"skipped","error_message":"too large"})"), "");
   EXPECT_EQ(fault("release", "{}"), "");
   EXPECT_EQ(fault("check", R"({"verdict":"ok"})"), "'reason' is missing");
 }
 
 TEST(Answers, AreAsResultFilesHaveThem) {
-  const auto of_facts = [](const std::string& facts) {
-    return fault_of_answer("prepare", (R"({"facts":{)" + facts + R"(},"once":{}})").c_str());
+  const auto of_facts = [](const std::string& more) {
+    const std::string usual =
+        R"("count":1,"bytes":8,"verification":{"reference":"r","tolerance":1,"relative_error":0})";
+    return fault_of_answer("prepare", (R"({"facts":{)" + usual + more + R"(},"once":{}})").c_str());
   };
-  EXPECT_EQ(of_facts(""), "'facts.count' is missing");
-  EXPECT_EQ(of_facts(R"("count":1,"label":5)"), "'facts.label' is not a text");
-  EXPECT_EQ(of_facts(R"("count":1,"name":"x")"), "'facts.name' is what bench says itself");
-  EXPECT_EQ(of_facts(R"("count":1,"flops":"x")"), "'facts.flops' is not a number");
-  EXPECT_EQ(of_facts(R"("count":1,"loss_first_step":null)"),
-            "'facts.loss_first_step' is not a number");
-  EXPECT_EQ(of_facts(R"("count":1,"joules":1)"),
+  EXPECT_EQ(of_facts(""), "");
+  EXPECT_EQ(fault_of_answer("prepare", R"({"facts":{},"once":{}})"), "'facts.count' is missing");
+  EXPECT_EQ(of_facts(R"(,"label":5)"), "'facts.label' is not a text");
+  EXPECT_EQ(of_facts(R"(,"name":"x")"), "'facts.name' is what bench says itself");
+  EXPECT_EQ(of_facts(R"(,"flops":"x")"), "'facts.flops' is not a number");
+  EXPECT_EQ(of_facts(R"(,"loss_first_step":null)"), "'facts.loss_first_step' is not a number");
+  EXPECT_EQ(of_facts(R"(,"joules":1)"),
             "'facts.joules' is no fact of a row, so it belongs into 'times'");
-  EXPECT_EQ(of_facts(R"("count":1e300)"), "'facts.count' is not a number below 1e40");
-  EXPECT_EQ(of_facts(R"("count":1,"x":")" + std::string(70'000, 'x') + "\""),
+  EXPECT_EQ(of_facts(R"(,"params":1e300)"), "'facts.params' is not a number below 1e40");
+  EXPECT_EQ(of_facts(R"(,"x":")" + std::string(70'000, 'x') + "\""),
             "'facts.x' is a text of more than 65536 bytes");
-  EXPECT_EQ(of_facts(R"("count":1,"workload":"x")"),
-            "'facts.workload' does not match ^[0-9a-f]{16}$");
-  EXPECT_EQ(of_facts(R"("count":1,"chosen":{"execution":"eager","x":1})"),
-            "'facts.chosen.x' is not a text");
-  EXPECT_EQ(of_facts(R"("count":1,"verification":{"reference":"r","tolerance":1,)"
-                     R"("relative_error":2})"),
+  EXPECT_EQ(of_facts(R"(,"workload":"x")"), "'facts.workload' does not match ^[0-9a-f]{16}$");
+  EXPECT_EQ(of_facts(R"(,"chosen":{"execution":"eager","x":1})"), "'facts.chosen.x' is not a text");
+  EXPECT_EQ(of_facts(R"(,"verification":{"reference":"r","tolerance":1,"relative_error":2})"),
             "'facts.verification.relative_error' is above the tolerance");
+  const std::string facts =
+      R"({"count":1,"bytes":8,"verification":{"reference":"r","tolerance":0,"relative_error":0}})";
+  EXPECT_EQ(
+      fault_of_answer("prepare", ("{\"facts\":" + facts + R"(,"once":{"real_time":1}})").c_str()),
+      "'once.real_time' is what bench says itself");
   const auto of_times = [](const std::string& times) {
     const std::string usual = R"("cpu_time":1,"iterations":1,)";
     return fault_of_answer("repeat", (R"({"times":{)" + usual + times + "}}").c_str());
@@ -178,8 +181,6 @@ TEST(Answers, AreAsResultFilesHaveThem) {
   EXPECT_EQ(of_times(R"("real_time":1,"time_unit":"s")"), "'times.time_unit' is not ms");
   EXPECT_EQ(of_times(R"("real_time":1,"iterations":1e30)"),
             "'times.iterations' is not a whole number");
-  EXPECT_EQ(fault_of_answer("prepare", R"({"facts":{"count":1},"once":{"real_time":1}})"),
-            "'once.real_time' is what bench says itself");
   EXPECT_EQ(fault_of_answer("prepare", R"({"outcome":"failed","not_verified":{"x":1}})"),
             "'not_verified.seconds' is missing");
 }

@@ -173,7 +173,11 @@ constexpr std::array keywords{
         "maximum",
         [](const Held& held) { return fault_of_number(held, "is above", std::less_equal<>()); }},
     Keyword{"minLength",  // 1, of all that have it
-            [](const Held& held) { return fault_unless(held.value != "", held, "is empty"); }},
+            [](const Held& held) {
+              const bool is_right =
+                  !held.value.is_string() || !held.value.get_ref<const std::string&>().empty();
+              return fault_unless(is_right, held, "is empty");
+            }},
     Keyword{"pattern",
             [](const Held& held) {
               const std::string pattern = held.rule;

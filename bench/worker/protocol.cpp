@@ -181,12 +181,6 @@ std::string fault_of_facts(const Json& request, const Json& facts) {
     if (is_among(of_rows, key)) {
       return named(place, key) + " is what bench says itself";
     }
-    if (value.is_number() && !is_fact(key)) {
-      return named(place, key) + " is no fact of a row, so it belongs into 'times'";
-    }
-    if (!value.is_number() && is_fact(key)) {
-      return named(place, key) + " is not a number";
-    }
   }
   Json row = {{"name", request.at("row")},
               {"configuration", request.at("configuration")},
@@ -201,12 +195,21 @@ std::string fault_of_facts(const Json& request, const Json& facts) {
                            {"entries_of", 1}};
   }
   row.update(without_nulls(facts));
-  std::string fault = fault_in(row, "/definitions/row", place);
-  if (fault.empty() && row.contains("verification") &&
-      row["verification"]["relative_error"] > row["verification"]["tolerance"]) {
-    return named(place, "verification.relative_error") + " is above the tolerance";
+  if (std::string fault = fault_in(row, "/definitions/row", place); !fault.empty()) {
+    return fault;
   }
-  return fault;
+  for (const auto& [key, value] : facts.items()) {
+    if (value.is_number() && !is_fact(key)) {
+      return named(place, key) + " is no fact of a row, so it belongs into 'times'";
+    }
+    if (!value.is_number() && is_fact(key)) {
+      return named(place, key) + " is not a number";
+    }
+  }
+  const Json verification = row.value("verification", Json::object());
+  const bool is_right =
+      verification.value("relative_error", 0.0) <= verification.value("tolerance", 0.0);
+  return is_right ? "" : named(place, "verification.relative_error") + " is above the tolerance";
 }
 
 /// `own`: what of `given` bench says itself; `entry`: the rest of a repetition.
