@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, an activation, a layer, a norm, an execution."""
+"""docs/adding.md adds a network, an operation, an activation, a layer, a norm, an execution and a
+family of benchmarks."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -24,7 +26,7 @@ _LIBRARY = (
     "bench",
     "tests/fixtures",
     "plots/__init__.py",
-    "plots/file/axes.py",
+    "plots/file",
 )
 
 
@@ -78,7 +80,7 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compile_alone(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     """Check one source as the build would, without making anything of it."""
-    command = ["c++", "-std=c++20", "-fopenmp", "-fsyntax-only", "-Iinclude", source]
+    command = ["c++", "-std=c++20", "-fopenmp", "-fsyntax-only", "-Iinclude", "-Ibench", source]
     headers = VENV / "include"  # oneDNN's, where it came as a package
     command += ["-isystem", str(headers)] if headers.exists() else []
     return ran(*command, cwd=root, code=None)
@@ -131,7 +133,7 @@ def test_what_is_added_compiles(added):
     """Each source that the guide writes or adds to; all are built together with ./test --all."""
     sources = sorted({block.path for block in blocks() if block.path.endswith(".cpp")})
     folders = {path.split("/")[1] for path in sources}
-    assert folders == {"models", "operations", "cpu", "cuda", "layers"}
+    assert folders == {"models", "operations", "cpu", "cuda", "layers", "rows", "command_line"}
     for source in sources:
         done = compile_alone(added, source)
         assert done.returncode == 0, done.stderr
@@ -154,7 +156,12 @@ def test_what_is_added_works(added):
     options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=40"]
     options += ["-DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC"]
     ran("cmake", "-G", "Ninja", "-S", added, "-B", build, *options)
-    ran("cmake", "--build", build, "--target", "adding_test")
+    ran("cmake", "--build", build, "--target", "adding_test", "bench")
     done = ran(build / "tests" / "adding_test", "--gtest_brief=1", cwd=added)
     tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
     assert f"[  PASSED  ] {tests} tests." in done.stdout
+    file = added / "own.json"
+    asked = ("--family=OwnGemm", "--sweep=quick", f"--out={file}")
+    done = ran(build / "bench", *asked, "--benchmark_filter=n:64/", "--benchmark_min_time=0.01")
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert rows and all("outcome" not in row and row["verification"] for row in rows), done.stdout
