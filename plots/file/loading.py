@@ -48,6 +48,7 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _EARLIER_VERSIONS = Path(__file__).parents[1] / "reference" / "code_versions.json"
 
 _LARGEST = 1e40  # of any number
+_SMALLEST = 1e-40  # but 0: what is divided by it stays a number, too
 _DEEPEST = 64  # lists and objects within each other; bench --resume takes 32
 _TOO_DEEP = "is nested too deeply; give a file written by bench"
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes in two escapes
@@ -328,12 +329,12 @@ def _check_finite(value: Any, place: list[str | int]) -> None:
             item_kind = type(item)
             if item_kind is float or item_kind is int:
                 # An int has no upper bound in Python; quotients and squares must fit a double.
-                if not -_LARGEST < item < _LARGEST:
+                if not -_LARGEST < item < _LARGEST or 0 < abs(item) < _SMALLEST:
                     name = value.get("name") if kind is dict else None
                     raise FaultError(
                         located([*place, key], name),
-                        f"is {shown(item)} but must be a finite number below {_LARGEST:g}; "
-                        "measure the row again",
+                        f"is {shown(item)} but must be 0 or a finite number from {_SMALLEST:g} to "
+                        f"{_LARGEST:g}; measure the row again",
                     )
             elif item_kind is dict or item_kind is list:
                 _check_finite(item, [*place, key])
