@@ -46,7 +46,7 @@ TUNED = {"execution": "graph", "products": "autotuned"}
     [
         (1, {"execution": "fused", "cpu_threads": "1"}, "auto: fused"),
         (2, {"execution": "fused", "cpu_threads": "2"}, "auto: fused"),
-        (2, {"execution": "eager", "cpu_threads": "1"}, "auto: eager on 1 thread"),
+        (2, {"execution": "eager", "cpu_threads": "1"}, "auto: eager, 1 thread used"),
         (0, {"execution": "persistent"}, "auto: persistent"),
         (0, TUNED, "auto: graph, autotuned products"),
         (0, {**TUNED, "cudnn": "benchmark"}, "auto: graph, autotuned products, cudnn.benchmark"),

@@ -63,7 +63,7 @@ REFUSED = (
     "advise machine.json --mlp=2,2 --params=9",
     "advise machine.json --mlp=5",
     "advise machine.json --mlp=a,b",
-    "advise machine.json --mlp=2,1",
+    "advise machine.json --mlp=2,1 --loss-function=cross-entropy",
     "advise machine.json --mlp=2,2 --batch=2000 --rows=1000",
     "advise machine.json --mlp=2,2 --precision=f8",
     "advise machine.json --mlp=2,2 --epochs=0",

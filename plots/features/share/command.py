@@ -49,11 +49,7 @@ def run(options: argparse.Namespace) -> int:
             return complain([f"{printable(str(path))}: not fit to be committed: {faults}"])
         document = json.loads(path.read_text(encoding="utf-8-sig"))
         shared = without_private(document, _own_names())
-        try:
-            copied = text_of(shared.document).encode()
-        except UnicodeEncodeError:
-            half = "holds half a character (a lone surrogate), which no text has; measure again"
-            return complain([f"{printable(str(path))}: {half}"])
+        copied = text_of(shared.document).encode()
         place = fitness.place(file)
         written = options.output.joinpath(*place.parts[1:])
         written.parent.mkdir(parents=True, exist_ok=True)
