@@ -107,6 +107,13 @@ TEST(WorkerProcess, WhoseAnswerHasNoEndIsLost) {
   EXPECT_TRUE(end.hung);
 }
 
+TEST(WorkerProcess, ThatFillsItsStandardErrorIsKilledInTime) {
+  testing::internal::CaptureStderr();
+  const WorkerEnded end = end_of("cat /dev/zero >&2");
+  testing::internal::GetCapturedStderr();
+  EXPECT_STREQ(end.what(), "the worker's process did not answer within 0.5 s");
+}
+
 TEST(WorkerProcess, ThatClosesItsOutputAndStaysIsKilledInTime) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_STREQ(end_of("exec >&-; exec sleep 100").what(),

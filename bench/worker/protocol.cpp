@@ -307,14 +307,14 @@ bool LineReader::wait(double& left) {
     const auto begun = std::chrono::steady_clock::now();
     const int ready =
         poll(files.data(), files.size(), static_cast<int>(std::ceil(asked * milliseconds)));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-    const double counted = std::min(took.count(), asked + delay);
-    paused_seconds_ += took.count() - counted;
-    left -= counted;
     if (ready > 0 && files[1].revents != 0) {
       take_();
       aside_ = (files[1].revents & POLLIN) != 0 ? aside_ : -1;
     }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    const double counted = std::min(took.count(), asked + delay);
+    paused_seconds_ += took.count() - counted;
+    left -= counted;
     if (ready > 0 && files[0].revents != 0) {
       return true;
     }

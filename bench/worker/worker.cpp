@@ -190,7 +190,8 @@ void WorkerProcess::lost(double limit_seconds) {
 }
 
 void WorkerProcess::pass_on() {
-  constexpr std::size_t most = 1 << 20;  // at once, and of one line: who floods it has no patience
+  constexpr std::size_t most = 1 << 20;  // at once: whoever floods it is not waited for
+  constexpr std::size_t longest = 1 << 16;
   std::array<char, 4096> block{};
   std::size_t taken = 0;
   for (ssize_t count = 0;
@@ -201,7 +202,7 @@ void WorkerProcess::pass_on() {
       pass_on(unfinished_.substr(0, end));
       unfinished_.erase(0, end + 1);
     }
-    if (unfinished_.size() > most) {
+    if (unfinished_.size() > longest) {
       pass_on(std::exchange(unfinished_, ""));
     }
   }
