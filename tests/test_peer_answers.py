@@ -80,7 +80,7 @@ def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
     file = loading.load_file(tmp_path / "result.json")
     assert len(file.peers) == len(asked) + 1
     assert not file.peers[0].failure, "the one without a fault"
-    refused = [row.failure.reason for row in file.peers if row.failure]
+    refused = [row.failure.message for row in file.peers if row.failure]
     assert sum("answered 'prepare' with nonsense" in reason for reason in refused) > 100
     assert sum("answered 'repeat' with nonsense" in reason for reason in refused) > 10
 
