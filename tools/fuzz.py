@@ -26,7 +26,10 @@ BUILD = ROOT / "build" / "fuzz"
 FINDINGS = BUILD / "findings"  # of every run, tried first by each later one
 PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 
-_SHORT_RUNS = {"answer": 10_000, "arguments": 5_000}  # executions within ./test, where one takes longer than others'
+_SHORT_RUNS = {
+    "answer": 10_000,
+    "arguments": 5_000,
+}  # executions within ./test, where one takes longer than others'
 _LONGEST = {
     "answer": 20_000,
     "earlier_run": 20_000,
