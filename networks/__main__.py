@@ -65,7 +65,7 @@ def say(what: object) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     with redirect_stdout(sys.stderr):  # whatever the user's module prints
-        if options.source.endswith(".onnx"):
+        if options.source.lower().endswith(".onnx"):
             described, proof = _of_onnx(options)
         else:
             described, proof = _of_torch(options)
@@ -217,7 +217,9 @@ def _given_name(text: str) -> str:
 
 def _source(text: str) -> str:
     file, colon, name = text.rpartition(":")
-    if not text.endswith(".onnx") and not (colon and file.endswith(".py") and name.isidentifier()):
+    if not text.lower().endswith(".onnx") and not (
+        colon and file.endswith(".py") and name.isidentifier()
+    ):
         raise argparse.ArgumentTypeError(f"{text!r} is neither FILE.py:CALLABLE nor a file .onnx")
     return text
 

@@ -80,7 +80,8 @@ def sub(call: Call) -> Any:
 
 def mul(call: Call) -> Any:
     left, right = call["self"], call["other"]
-    if isinstance(left, Value) and isinstance(right, Value):
+    if isinstance(left, OF_ATTENTION) and isinstance(right, OF_ATTENTION):
+        left, right = (attention.as_layers(call, operand) for operand in (left, right))
         return call.build.product(call, left, right)
     for value, name in ((left, "other"), (right, "self")):
         if isinstance(value, (Value, attention.Scaled)) and hasattr(call[name], "seen"):

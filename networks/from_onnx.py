@@ -24,6 +24,9 @@ from networks.values import BATCH, ReadsImages, Refused, Value, in_short
 from networks.windows import pair
 
 FIRST_OPSET = 13
+# In versions 9 to 13 of BatchNormalization onnx's evaluator mixes in the statistics of the batch.
+_FIRST_OF_NORMS = 15
+_NO_LAYER = "there is no such layer (docs/networks.md has the layers there are)"
 _OF_ONE = (
     "the file has a batch of 1, which may be why: export it with a batch of any size (dynamic) or "
     f"of {BATCH}"
@@ -44,13 +47,14 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
         raise Refused(f"{path} can't be read as ONNX: {in_short(error)}") from error
     opsets = {opset.domain: opset.version for opset in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 0))
-    if opset < FIRST_OPSET:
+    kinds = {node.op_type for node in model.graph.node}
+    least = _FIRST_OF_NORMS if "BatchNormalization" in kinds else FIRST_OPSET
+    if opset < least:
         try:
-            model = version_converter.convert_version(model, FIRST_OPSET)
+            model = version_converter.convert_version(model, least)
         except Exception as error:
             raise Refused(
-                f"{path} has opset {opset}, and onnx makes no {FIRST_OPSET} of it: "
-                f"{in_short(error)}"
+                f"{path} has opset {opset}, and onnx makes no {least} of it: {in_short(error)}"
             ) from error
     _without_names(model.graph)
     kinds = {node.op_type for node in model.graph.node}
@@ -192,14 +196,14 @@ class Graph:
             except ReadsImages as images:
                 self._walk(images.sample, images.places)
         except Refused as error:
-            why = f"; {_OF_ONE}" if is_of_one else ""
+            why = f"; {_OF_ONE}" if is_of_one and _NO_LAYER not in str(error) else ""
             raise Refused(f"{error}{why}") from error
         given = self.values.get(graph.output[self.place].name)
         if isinstance(given, (attention.Scores, attention.Scaled)):
             given = attention.as_layers(Call(self, graph.node[-1]), given)
         if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
-        self.output = given
+        self.output = self.build.slices.part(Call(self, graph.node[-1]), given)
         self._look_at_parameters()
 
     def _look_at_parameters(self) -> None:
@@ -294,7 +298,8 @@ class Graph:
             raise Refused(
                 f"the network reads {kind} {'how many' if is_tokens else 'no --input-type'}"
             )
-        first, *sample = (dimension.dim_value for dimension in tensor.shape.dim)
+        # Paddle writes -1 for any size.
+        first, *sample = (max(dimension.dim_value, 0) for dimension in tensor.shape.dim)
         if shape is not None:
             fits = len(shape) == len(sample)
             if not fits or any(a not in (0, b) for a, b in zip(sample, shape, strict=True)):
@@ -347,7 +352,7 @@ class Graph:
             several = result if isinstance(result, tuple) else (result,)
             self.values.update(zip(node.output, several, strict=False))
         else:
-            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
+            raise call.refused(_NO_LAYER)
 
     def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
         """What onnx's reference computes from constants."""

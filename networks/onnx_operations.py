@@ -176,14 +176,17 @@ def _window(call: Call, size: Any, stride: Any) -> dict[str, Any]:
 
 
 def _same(call: Call, size: Any) -> Any:
-    """The padding with which an image keeps its size, or its size divided by the stride."""
+    """The padding with which an image keeps its size, or its size divided by the stride; that of a
+    transposed convolution multiplies by the stride."""
     places = call.value().places.shape[2:]
     sides = []
     for axis, extent in enumerate(both(size)[2 - len(places) :]):
         stride = call.get("strides", [1] * len(places))[axis]
         wide = call.get("dilations", [1] * len(places))[axis] * (extent - 1) + 1
         zeros = max(0, (-(-places[axis] // stride) - 1) * stride + wide - places[axis])
-        if zeros % 2:
+        if call.node.op_type == "ConvTranspose":  # which leaves out so many of what it makes
+            zeros = wide + call.get("output_padding", [0] * len(places))[axis] - stride
+        if zeros % 2 or zeros < 0:
             raise call.refused("auto_pad adds more zeros at one end than at the other here")
         sides.append(zeros // 2)
     return pair(sides, 0)
@@ -243,14 +246,15 @@ def _resize(call: Call) -> Value:
 
 def _pool(call: Call) -> Value:
     kind = "max_pool2d" if call.node.op_type == "MaxPool" else "avg_pool2d"
+    size = call.pair("kernel_shape", 1)
+    window = _window(call, size, size)
     if kind == "max_pool2d":
         call.only(storage_order=0)
-    elif any(call.get("pads", [])) and not call.get("count_include_pad", 0):
+    elif "padding" in window and not call.get("count_include_pad", 0):
         raise call.refused("count_include_pad is 0, and can only be 1 where there is padding")
-    size = call.pair("kernel_shape", 1)
     call.only(dilations=([1] * call.directions,))
     ceil_mode = non_defaults(ceil_mode=(bool(call.get("ceil_mode", 0)), False))
-    return call.build.image(call, kind, call.value(), **_window(call, size, size), **ceil_mode)
+    return call.build.image(call, kind, call.value(), **window, **ceil_mode)
 
 
 def _global_pool(call: Call) -> Value:

@@ -14,9 +14,10 @@ from onnx.reference import ReferenceEvaluator
 
 from networks.from_onnx import Graph
 from networks.proof import BATCHES, ENDS, for_bench, rebuilt, seen
-from networks.values import Refused, in_short
+from networks.values import BATCH, Refused, in_short
 from peers.pytorch.networks import BATCH_NORMS
 
+_TIMES = 4  # as many samples as in the batch of an import
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
 
@@ -34,6 +35,7 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
         module.running_var.copy_(torch.tensor(variance))
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
+    _prove_of_more_samples(graph, reference, random)
     for _ in range(BATCHES):
         given = {
             read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)
@@ -53,6 +55,30 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
             )
         largest = max(largest, apart)
     return largest
+
+
+def _prove_of_more_samples(
+    graph: Graph, reference: ReferenceEvaluator, random: np.random.Generator
+) -> None:
+    """Refused where the file reads so many samples of a batch and not all: with a batch as small as
+    that of an import nothing shows it. What fails with a larger batch has one of its own."""
+    given = {read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)}
+    more = {name: np.concatenate([x] * _TIMES) for name, x in given.items()}
+    few = _run(reference, given)[graph.place].shape
+    try:
+        many = reference.run(None, more)[graph.place].shape
+    except Exception:  # whatever a node may raise where its shapes do not fit
+        return
+    if few and few == many:
+        raise Refused(
+            f"the network uses a part of a batch: of {_TIMES * BATCH} samples it gives as many "
+            f"results as of {BATCH}; export it with all of them"
+        )
+    if few and few[0] == BATCH and many[0] != _TIMES * BATCH:
+        raise Refused(
+            f"the network uses a part of a batch: of {_TIMES * BATCH} samples it gives {many[0]} "
+            "results; export it with all of them"
+        )
 
 
 def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:

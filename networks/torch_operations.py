@@ -250,6 +250,8 @@ def _channel_norm(call: Call) -> Value:
     (instance_norm)."""
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
+    if call["bias"] is None:
+        raise call.refused("it has factors and no bias, and needs both")
     eps = non_defaults(eps=(call["eps"], 1e-5))
     if call.operation == "batch_norm":
         if not call["training"]:

@@ -80,8 +80,14 @@ def test_it_is_listed_and_described(network):
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An interpreter that imports all but bad.py and what ends it, trains all but worse.py, and
-    writes its words."""
+    writes its words; beside a bench that takes all but forecast.py."""
     monkeypatch.setattr(own_network, "FOLDER", tmp_path)
+    bench = script(
+        tmp_path / "bench",
+        'import sys\nif "forecast" in sys.argv[2]:\n'
+        '    print("bench: --network: it takes no places", file=sys.stderr)\n    sys.exit(2)\n',
+    )
+    monkeypatch.setattr(own_network.build, "BENCH", bench)
     return script(
         tmp_path / "python",
         'import sys\nwords = sys.argv[1:]\nout = words[words.index("-o") + 1]\n'
@@ -146,6 +152,14 @@ def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
     assert ends == [f"--network={path}" for path in tmp_path.glob("ends-make-*.module.json")]
     with pytest.raises(Failure, match=r"worse\.py:make can't be trained"):
         own_network.imported(["--network=worse.py:make"], lambda: python)
+
+
+def test_what_bench_refuses_is_trained_as_it_is(tmp_path, python, capfd):
+    got = own_network.imported(["--network=forecast.py:make"], lambda: python)
+    (spec,) = tmp_path.glob("forecast-make-*.module.json")
+    assert got == [f"--network={spec}"]
+    assert spec.read_text(encoding="utf-8").endswith("--reason=--network: it takes no places")
+    assert "./run: --network: it takes no places" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

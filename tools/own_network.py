@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import environment
+from tools import build, environment
 from tools.console import HOME, ROOT, Failure, friendly
 
 FLAG = "--network="
@@ -125,10 +125,14 @@ def _made(
         )
         print(done.stderr, end="", file=sys.stderr, flush=True)
         if done.returncode == 0 and out.is_file():
-            return out
-        reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
+            reason = _refusal_of_bench(out)
+            if not reason:
+                return out
+            print(f"./run: {reason}", file=sys.stderr, flush=True)
+        else:
+            reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
         is_misused = done.returncode == 2 and reason.startswith("python -m networks")
-        if source.suffix == ".onnx" or is_misused or done.returncode == 130:
+        if source.suffix.lower() == ".onnx" or is_misused or done.returncode == 130:
             raise Failure(f"{friendly(source)} was not imported (above)", done.returncode or 1)
     out = out.with_suffix(_MODULE)
     out.unlink(missing_ok=True)
@@ -147,6 +151,19 @@ def _made(
             'a script alone behind if __name__ == "__main__":'
         )
     return out
+
+
+def _refusal_of_bench(network: Path) -> str:
+    """Why bench takes no such network, though it was proved to be the module's; empty where it
+    does, and where there is no bench to ask."""
+    if not build.BENCH.is_file():
+        return ""
+    command = [str(build.BENCH), "--plan", FLAG + str(network)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    refusal = (done.stderr.splitlines() or [""])[-1].removeprefix("bench: ")
+    return refusal if done.returncode == 2 else ""
 
 
 def _is_own_data(word: str) -> bool:

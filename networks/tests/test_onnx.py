@@ -383,6 +383,38 @@ def test_an_old_opset_and_a_batch_of_one(capsys, tmp_path):
     nodes[0] = node("Reshape", ["x", "row"], ["s"])
     path = made(tmp_path / "net.onnx", nodes, WEIGHT | {"row": np.array([1, 8])}, x=[1, 1, 4])
     assert "the file has a batch of 1, which may be why" in refused(capsys, path)
+    nodes[0] = node("Cos", ["x"], ["s"])
+    path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=[1, 1, 4])
+    assert "which may be why" not in refused(capsys, path)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 15])
+def test_batch_normalization_of_older_opsets_is_proved(capsys, tmp_path, opset):
+    node = onnx.helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["m"]),
+        node("BatchNormalization", ["m", "scale", "shift", "mean", "variance"], ["y"]),
+    ]
+    norm = dict.fromkeys(("scale", "shift", "mean", "variance"), np.array([1, 2, 3], np.float32))
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **norm}, opset)
+    assert kinds(imported(capsys, path)) == ["linear", "batch_norm"]
+
+
+def test_a_part_of_a_result_is_an_output_and_a_part_of_a_batch_is_none(capsys, tmp_path):
+    node, ends = onnx.helper.make_node, {"a": np.array([0]), "b": np.array([2])}
+    axis = {"axis": np.array([1])}
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Slice", ["m", "a", "b", "axis"], ["y"])]
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, **axis})
+    assert kinds(imported(capsys, path)) == ["linear", "slice"]
+    nodes = [node("Slice", ["x", "a", "b"], ["s"]), node("MatMul", ["s", "w"], ["y"])]
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])})
+    assert "uses a part of a batch: of 8 samples it gives 3 results" in refused(capsys, path)
+
+
+def test_a_batch_of_any_size_as_paddle_writes_it(capsys, tmp_path):
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    path = made(tmp_path / "net.ONNX", nodes, WEIGHT, x=[-1, 4])
+    assert kinds(imported(capsys, path)) == ["linear"]
 
 
 def test_a_sample_of_any_size_is_said(capsys, tmp_path):

@@ -116,6 +116,7 @@ OF_ZOO: dict[str, tuple[str, str, dict[str, Any]]] = {
     # A line is an image of height 1.
     "Series": ("--input=2x32", SERIES, {"input": {"shape": [2, 1, 32], "type": "f32"}}),
     "flat_series": ("--input=32", SERIES, {"input": {"shape": [1, 1, 32], "type": "f32"}}),
+    "by_hand": ("--input=4", "linear tanh affine affine multiply linear", {}),
     "signal": ("--input=3x20", "conv2d gelu to_sequence lstm last_place linear", {}),
     "Coder": (f"--input=2x10 {MSE}", f"{LONGER} flatten", {"outputs": 20}),
     "coder_of_classes": (
@@ -461,6 +462,7 @@ def test_what_no_layer_has_is_named_with_its_place(sentence):
             "the network can't be run on a batch [2, 7]: ",
         ),
         ("ResNet", ["--input=20"], "--input and --input-type say what it reads"),
+        ("unshifted", ["--input=4"], "it has factors and no bias, and needs both"),
         ("spectral", ["--input=4"], "remove_parametrizations(..., 'weight')"),
         (
             "summed",

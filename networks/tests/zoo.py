@@ -453,6 +453,13 @@ class Summed(nn.Linear):
 nothing, summed = 3, Summed(4, 3)
 fc = nn.Linear(4, 4)
 shared = nn.Sequential(fc, nn.ReLU(), fc)
+# The middle of GELU as GPT-2 and its kin write it.
+by_hand = By(
+    lambda m, x: m.out(0.5 * (y := m.fc(x)) * (1 + torch.tanh(y))),
+    fc=nn.Linear(4, 6),
+    out=nn.Linear(6, 3),
+)
+unshifted = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6, bias=False), nn.Linear(6, 3))
 one_body = By(lambda m, x: m.body(F.relu(m.body(x))), body=nn.Linear(4, 4))  # as siamese networks
 two = By(lambda m, x: (m.a(x), m.b(x)), a=nn.Linear(4, 2), b=nn.Linear(4, 3))
 both = By(
