@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <stdexcept>
 
 #include "schema_text.h"
@@ -141,6 +142,7 @@ bool matches(const std::string& text, const std::string& pattern) {
 
 constexpr std::array keywords{
     Keyword{"$comment", no_rule},
+    Keyword{"$id", no_rule},
     Keyword{"$schema", no_rule},
     Keyword{"title", no_rule},
     Keyword{"definitions", no_rule},
@@ -197,6 +199,12 @@ constexpr std::array keywords{
                   !held.value.is_array() || held.value.size() <= held.rule.get<std::size_t>();
               return fault_unless(is_right, held,
                                   "has more than " + held.rule.dump() + " elements");
+            }},
+    Keyword{"uniqueItems",
+            [](const Held& held) {
+              const std::set<Json> different(held.value.begin(), held.value.end());
+              const bool is_right = !held.value.is_array() || different.size() == held.value.size();
+              return fault_unless(is_right, held, "has an element twice");
             }},
     Keyword{"items",
             [](const Held& held) { return fault_of_list(held.rule, held.value, held.place); }},
