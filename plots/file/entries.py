@@ -57,8 +57,8 @@ def rows_of(document: dict[str, Any], axes: Axes, ladders: tuple[Ladder, ...]) -
     rows = []
     for index, fields in enumerate(document["rows"]):
         try:
-            own = repetitions[fields["name"]]
-            rows.append(_row(index, fields, own, processors, of_file))
+            entries = repetitions[fields["name"]]
+            rows.append(_row(index, fields, entries, processors, of_file))
         except FaultError as fault:
             raise FaultError(row_words(fields["name"]), str(fault)) from None
     return tuple(rows)
