@@ -111,10 +111,11 @@ std::string fault_among(const Fields& wanted, const std::string& request, const 
 
 /// Of any JSON: a number that no reader takes, or a text that nobody reads.
 std::string fault_of_size(const Json& json, const std::string& place) {
-  constexpr double largest = 1e40;  // plots/file/loading.py
+  constexpr double smallest = 1e-60, largest = 1e40;  // plots/file/loading.py
   constexpr std::size_t longest = 1 << 16;
-  if (json.is_number() && !(std::abs(json.get<double>()) < largest)) {
-    return "'" + place + "' is not a number below 1e40";
+  const double size = json.is_number() ? std::abs(json.get<double>()) : 0;
+  if (!(size < largest) || (size > 0 && size < smallest)) {
+    return "'" + place + "' is neither 0 nor a number from 1e-60 to 1e40";
   }
   if (json.is_string() && json.get_ref<const std::string&>().size() > longest) {
     return "'" + place + "' is a text of more than " + std::to_string(longest) + " bytes";

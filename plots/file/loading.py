@@ -48,7 +48,7 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _EARLIER_VERSIONS = Path(__file__).parents[1] / "reference" / "code_versions.json"
 
 _LARGEST = 1e40  # of any number
-_SMALLEST = 1e-40  # but 0: what is divided by it stays a number, too
+_SMALLEST = 1e-60  # but 0: what is divided by it stays a number; below what f32 has
 _DEEPEST = 64  # lists and objects within each other; bench --resume takes 32
 _TOO_DEEP = "is nested too deeply; give a file written by bench"
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes in two escapes

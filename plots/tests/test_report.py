@@ -314,15 +314,15 @@ def filled_with(text: str) -> dict:
         {"family": "Peak", "quantity": "triad", "device": text},
         {"family": "Peak", "quantity": "copy", "direction": text, "device": text},
         {"family": "Copy", "direction": "h2d", "memory": "pinned", "mode": "sync"}
-        | {"bytes": text, "device": text},
+        | {"bytes": "9", "device": text},
         {"family": "Copy", "direction": "h2d", "memory": "pinned", "mode": "sync"}
-        | {"model": text, "batch": text, "device": text},
+        | {"model": text, "batch": "9", "device": text},
     ):
         entries += synthetic_probes.operation(configuration, 1e-3, bytes=1e6)
     for configuration in (
-        {"family": "Gemm", "m": text, "n": text, "k": text, "transpose": "nn", "cache": "cold"}
-        | {"precision": text, "device": "cpu", "cpu_threads": text, "execution": text},
-        {"family": "Layer", "width": text, "batch": text, "activation": text}
+        {"family": "Gemm", "m": "9", "n": "9", "k": "9", "transpose": "nn", "cache": "cold"}
+        | {"precision": text, "device": "cpu", "cpu_threads": "9", "execution": text},
+        {"family": "Layer", "width": "9", "batch": "9", "activation": text}
         | {"pass": "forward", "form": "fused", "precision": text, "device": text}
         | {"execution": long},
     ):
@@ -435,7 +435,7 @@ def test_few_points_are_drawn_too(read, models):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("value", "gpu"), [(1e-300, False), (9e39, True)])
+@pytest.mark.parametrize(("value", "gpu"), [(1e-59, False), (9e39, True)])
 def test_extreme_numbers_are_drawn_and_written(read, value, gpu):
     document = synthetic_probes.everything(gpu)
     for entry in document["benchmarks"]:
