@@ -125,7 +125,7 @@ namespace {
 /// Whether c has to wait for the sum of the terms. Of one row or column oneDNN adds each term to
 /// what c has, and of other sums each block of them, of some 384 terms without AVX-512. Each
 /// addition rounds as c does, and of what is far smaller little is left. Beside so many terms
-/// another pass over c costs nothing.
+/// another pass over c should cost little: not yet measured on an idle machine.
 bool sums_before_it_adds(const ProductShape& shape) {
   const std::int64_t few = std::min(shape.m, shape.n) == 1 ? 64 : 1024;
   return shape.accumulate && shape.k > few && shape.result_type == Type::f32;
