@@ -16,13 +16,16 @@ def made_of(
     files: Sequence[File], make: Callable[[Sequence[File]], Made], problems: list[str]
 ) -> Made | None:
     """What `make` makes of `files`, without those of which alone it fails: `problems` then names
-    them. None where none is left. OSError is not caught: it is of what is written."""
+    them. None where none is left. Not caught are OSError, which is of what is written, and what
+    fails only where files stand together."""
     try:
         return make(files)
     except OSError:
         raise
     except Exception as error:
         faults = [_fault(file, make) for file in files] if len(files) > 1 else [error]
+        if not any(faults):
+            raise
     kept = [file for file, fault in zip(files, faults, strict=True) if fault is None]
     problems += [
         f"{printable(str(file.path))}: left out, because this program fails on it "
@@ -30,7 +33,7 @@ def made_of(
         for file, fault in zip(files, faults, strict=True)
         if fault is not None
     ]
-    return make(kept) if 0 < len(kept) < len(files) else None
+    return make(kept) if kept else None
 
 
 def _fault(file: File, make: Callable[[Sequence[File]], Made]) -> Exception | None:

@@ -13,6 +13,7 @@ import pytest
 
 from plots import parallel
 from plots.cli import main
+from plots.core.losses import made_of
 from plots.features.report import report
 from plots.file import loading
 from plots.parallel import Pool
@@ -216,6 +217,7 @@ def test_ctrl_c_during_writing_leaves_no_partial_file(tmp_path, monkeypatch):
 _WORK = r"""
 import os, signal, sys, time
 from plots.cli import main
+from plots.core.losses import made_of
 from plots.features.report import report
 
 def forever(number):
@@ -325,3 +327,29 @@ def test_without_a_home_that_can_be_written_nothing_is_said_of_it(small, write, 
     done = started(*words, env=nowhere)
     assert (done.returncode, done.stderr) == (0, "")
     assert not [*tmp_path.glob("matplotlib-*")]
+
+
+def test_a_file_that_this_program_fails_on_costs_no_other(small, read):
+    good, bad = read(small, "good.json"), read(small, "bad.json")
+
+    def page(files):
+        if any(file is bad for file in files):
+            raise KeyError("steps")
+        return len(files)
+
+    problems: list[str] = []
+    assert made_of([good, bad], page, problems) == 1
+    (problem,) = problems
+    assert problem.startswith(f"{bad.path}: left out") and "KeyError: 'steps' at" in problem
+    assert made_of([bad], page, problems) is None and len(problems) == 2
+
+
+def test_what_fails_only_together_is_not_hidden(small, read):
+    def page(files):
+        if len(files) > 1:
+            raise KeyError("together")
+
+    problems: list[str] = []
+    with pytest.raises(KeyError):
+        made_of([read(small, "a.json"), read(small, "b.json")], page, problems)
+    assert problems == []
