@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -69,12 +70,15 @@ void require_sense(const Arguments& arguments) {
   }
 }
 
-/// Each once, though networks may read the rows in different ways.
+/// Each once, though networks may read the rows in different ways; in each way they are read once.
 void say_doubts_about_data(const Arguments& arguments) {
-  std::set<std::string> said;
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   for (const Task& task : arguments.data ? arguments.tasks : std::vector<Task>{}) {
-    for (const std::string& doubt :
-         doubts_about_csv(*arguments.data, {task.model.sample[0], task.model.classes})) {
+    shapes.emplace(task.model.sample[0], task.model.classes);
+  }
+  std::set<std::string> said;
+  for (const auto& [features, classes] : shapes) {
+    for (const std::string& doubt : doubts_about_csv(*arguments.data, {features, classes})) {
       if (said.insert(doubt).second) {
         say(doubt);
       }

@@ -57,7 +57,6 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
                 f"{path} has opset {opset}, and onnx makes no {least} of it: {in_short(error)}"
             ) from error
     _without_names(model.graph)
-    kinds = {node.op_type for node in model.graph.node}
     # Of a new network the folded biases are zero, and that exporter leaves them out.
     if "Conv" in kinds and "BatchNormalization" not in kinds and not as_is:
         raise Refused(

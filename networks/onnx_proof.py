@@ -69,12 +69,7 @@ def _prove_of_more_samples(
         many = reference.run(None, more)[graph.place].shape
     except Exception:  # whatever a node may raise where its shapes do not fit
         return
-    if few and few == many:
-        raise Refused(
-            f"the network uses a part of a batch: of {_TIMES * BATCH} samples it gives as many "
-            f"results as of {BATCH}; export it with all of them"
-        )
-    if few and few[0] == BATCH and many[0] != _TIMES * BATCH:
+    if few and (few == many or (few[0] == BATCH and many[0] != _TIMES * BATCH)):
         raise Refused(
             f"the network uses a part of a batch: of {_TIMES * BATCH} samples it gives {many[0]} "
             "results; export it with all of them"

@@ -43,7 +43,9 @@ def places(rules: dict[str, Any], depth: int = 0) -> Iterator[list[str]]:
 
 
 def fields(definition: str, *without: str) -> list[list[str]]:
-    members = {tuple(place): None for place in places(SCHEMA[definition]) if place[0] not in without}
+    members = {
+        tuple(place): None for place in places(SCHEMA[definition]) if place[0] not in without
+    }
     return [list(place) for place in members]
 
 

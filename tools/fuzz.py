@@ -28,11 +28,9 @@ PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
 
 # Executions within ./test, where one takes longer than others'.
 _SHORT_RUNS = {"answer": 10_000, "arguments": 5_000}
-_LONGEST = {
-    "answer": 20_000,
-    "earlier_run": 20_000,
-}  # bytes of an input, where depth ends a program
-# Of an input, which takes far below a millisecond, the seconds.
+# Bytes of an input, where depth could end a program.
+_LONGEST = {"answer": 20_000, "earlier_run": 20_000}
+# Seconds of one input, which takes far below a millisecond.
 _LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 _EXECUTIONS = re.compile(r"^(?:#|stat::number_of_executed_units: *)(\d+)", re.MULTILINE)
 

@@ -133,7 +133,8 @@ def _made(
             reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
         is_misused = done.returncode == 2 and reason.startswith("python -m networks")
         if source.suffix.lower() == ".onnx" or is_misused or done.returncode == 130:
-            raise Failure(f"{friendly(source)} was not imported (above)", done.returncode or 1)
+            what = "is not measured" if done.returncode == 0 else "was not imported"
+            raise Failure(f"{friendly(source)} {what} (above)", done.returncode or 1)
     out = out.with_suffix(_MODULE)
     out.unlink(missing_ok=True)
     told = [word for word in (*how, *batches) if word != "--as-is"]

@@ -104,8 +104,7 @@ const std::vector<Counter>& counters() {
       {"cpu_wait", "share", repetition,
        "time that threads of the program were ready to run and waited for a processor, over the "
        "time of the timed loop, summed over the threads; a repetition is disturbed by the mean "
-       "over "
-       "the row's threads"},
+       "over the row's threads"},
       {"cpu_steal", "share", repetition,
        "time that the hypervisor took from the processors, over the time of the timed loop, summed "
        "over the processors; a repetition is disturbed by the mean over all of them"},
