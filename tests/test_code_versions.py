@@ -123,7 +123,8 @@ def sources_at(commit: str) -> Sources:
 
 
 def committed() -> Iterable[File]:
-    return load_files([ROOT / "results"])[0]
+    ours = tracked_files()  # what else lies there is its user's
+    return [file for file in load_files([ROOT / "results"])[0] if file.path in ours]
 
 
 def keys(file: File) -> set[str]:
