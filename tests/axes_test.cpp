@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../bench/command_line/axes.h"
 
+#include <benchmark/benchmark.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -25,6 +27,33 @@ TEST(Axes, AreDescribedOnceEach) {
       EXPECT_FALSE(axis.flag.help.empty()) << axis.key;
     }
   }
+}
+
+TEST(Flags, AreAllThatGoogleBenchmarkHas) {
+  testing::internal::CaptureStdout();
+  benchmark::PrintDefaultHelp();
+  const std::string text = testing::internal::GetCapturedStdout();
+  Arguments arguments;
+  const std::vector<Flag> known = benchmark_flags(arguments);
+  int count = 0;
+  for (std::size_t at = text.find("--"); at != std::string::npos; at = text.find("--", at + 2)) {
+    const std::string name = text.substr(at, text.find_first_of("=]", at) - at);
+    EXPECT_EQ(std::ranges::count(known, name, &Flag::name), 1) << name;
+    ++count;
+  }
+  EXPECT_GT(count, 10) << text;
+}
+
+TEST(Flags, OfGoogleBenchmarkAreTakenWhereTheyChangeNothing) {
+  for (const char* plain :
+       {"--benchmark_format=console", "--benchmark_color=auto", "--benchmark_dry_run=false",
+        "--benchmark_out_format=json", "--benchmark_counters_tabular=0"}) {
+    EXPECT_TRUE(parse({plain}).passed_on.empty()) << plain;
+  }
+  const Arguments arguments = parse({"--v=1", "--benchmark_perf_counters=CYCLES", "-h"});
+  EXPECT_EQ(arguments.passed_on,
+            (std::vector<std::string>{"--v=1", "--benchmark_perf_counters=CYCLES"}));
+  EXPECT_EQ(arguments.action, Action::help);
 }
 
 TEST(Axes, SayTheValueThatNamesLeaveOut) {

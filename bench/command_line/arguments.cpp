@@ -27,8 +27,7 @@ std::vector<Flag> run_flags(Arguments& to) {
              to.sweep),
       choice("--cuda", named_cuda_uses,
              "use a GPU if there is one (auto, the default), require one, or use none", to.cuda),
-      {"--out", "FILE.json",
-       "write the results to this file, which is valid after every row (also: --benchmark_out)",
+      {"--out", "FILE.json", "write the results to this file, which is valid after every row",
        into(to.out)},
       {"--budget", "TIME",
        "end after this time (90s, 5m, 1.5h), counted from the start of bench: first ceilings and "
@@ -109,51 +108,6 @@ std::vector<Flag> run_flags(Arguments& to) {
   };
 }
 
-/// As Google Benchmark reads it; a flag without a value is true.
-Take truth_into(bool& to) {
-  return [&to](const std::string& /*flag*/, std::string text) {
-    std::ranges::transform(text, text.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    constexpr std::array no{"0", "f", "n", "false", "no", "off"};
-    to = !contains(no, text);
-  };
-}
-
-/// Those of Google Benchmark's that do something here.
-std::vector<Flag> benchmark_flags(Arguments& to) {
-  constexpr int most_repetitions = 1000000;
-  return {
-      {"--benchmark_filter", "REGEX",
-       "measure only rows in whose names this is found; with - in front of it, only the others",
-       into(to.filter)},
-      {"--benchmark_repetitions", "N", "repetitions of each row (default: the sweep's)",
-       number_into(to.repetitions, 1, most_repetitions)},
-      {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: the sweep's)",
-       [&to](const std::string& flag, const std::string& text) {
-         constexpr double most = 1e6;
-         const bool suffixed =
-             text.size() > 1 && text.back() == 's';  // "0.5s", as later versions write it
-         to.min_time_seconds =
-             parse_number<double>(flag, text.substr(0, text.size() - (suffixed ? 1 : 0)), 0, most);
-       }},
-      {"--benchmark_enable_random_interleaving", boolean, "measure in random order",
-       truth_into(to.shuffles)},
-      {"--benchmark_list_tests", boolean, "print the names of the rows and exit",
-       truth_into(to.lists_only)},
-      {"--benchmark_context", "KEY=VALUE,...", "add this to the context of the result file",
-       [&to](const std::string& flag, const std::string& text) {
-         to.more_context.clear();
-         for (const std::string& pair : split(text)) {
-           const std::size_t equals = pair.find('=');
-           if (equals == std::string::npos || equals == 0) {
-             throw UsageError(flag + "=" + text + " is not key=value,...");
-           }
-           to.more_context[pair.substr(0, equals)] = pair.substr(equals + 1);
-         }
-       }},
-  };
-}
-
 /// In the order of the help text.
 std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
   std::vector<Flag> all;
@@ -164,9 +118,26 @@ std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
   return all;
 }
 
-/// The flag most like a mistyped one, by the number of edits (Levenshtein); empty where none is
-/// near.
+/// Whether the flag has that among its words: --benchmark_list_tests has --list.
+bool has_word(const std::string& flag, const std::string& typed) {
+  const std::string words =
+      "_" + flag.substr(std::min(flag.find_first_not_of('-'), flag.size())) + "_";
+  std::string word = "_" + typed.substr(std::min(typed.find_first_not_of('-'), typed.size())) + "_";
+  std::ranges::replace(word, '-', '_');
+  std::string like = words;
+  std::ranges::replace(like, '-', '_');
+  constexpr std::size_t shortest = 3;
+  return word.size() >= shortest + 2 && like.find(word) != std::string::npos;
+}
+
+/// The flag that a mistyped one is a part of, or that is most like it by the number of edits
+/// (Levenshtein); empty where none is near.
 std::string nearest(const std::string& typed, const std::vector<Flag>& known) {
+  for (const Flag& flag : known) {
+    if (has_word(flag.name, typed)) {
+      return flag.name;
+    }
+  }
   std::string best;
   std::size_t fewest = 3;
   for (const Flag& flag : known) {
@@ -193,44 +164,12 @@ std::string nearest(const std::string& typed, const std::vector<Flag>& known) {
   return best;
 }
 
-/// Whether the argument is a flag that Google Benchmark alone knows; takes it where it is.
-bool take_benchmark_flag(const std::string& argument, const std::string& name,
-                         const std::string& value, Arguments& to) {
-  if (name == "--benchmark_out" && !value.empty()) {
-    to.out = value;
-    return true;
-  }
-  if (name == "--benchmark_out_format" || name == "--benchmark_out") {
-    if (value == "json") {
-      return true;
-    }
-    throw UsageError(argument +
-                     ": results are written as JSON; name the file with --out=FILE.json");
-  }
-  for (const char* shown : {"format", "time_unit", "color", "counters_tabular",
-                            "display_aggregates_only", "report_aggregates_only"}) {
-    if (name == std::string("--benchmark_") + shown) {
-      throw UsageError(argument +
-                       ": bench shows each row in a line of its own; --out=FILE.json "
-                       "writes all repetitions as JSON");
-    }
-  }
-  if (name.starts_with("--benchmark_") || name == "--v") {
-    to.passed_on.push_back(argument);
-    return true;
-  }
-  return false;
-}
-
-void take(const std::string& argument, const std::vector<Flag>& known, Arguments& to) {
+void take(const std::string& argument, const std::vector<Flag>& known) {
   const std::size_t equals = argument.find('=');
-  const std::string name = argument.substr(0, equals);
+  const std::string name = argument == "-h" ? "--help" : argument.substr(0, equals);
   const bool has_value = equals != std::string::npos;
   const std::string value = has_value ? argument.substr(equals + 1) : "";
   const auto flag = std::ranges::find(known, name, &Flag::name);
-  if (flag == known.end() && take_benchmark_flag(argument, name, value, to)) {
-    return;
-  }
   if (flag == known.end()) {
     const std::string meant = nearest(name, known);
     throw UsageError("unknown argument '" + argument + "'" +
@@ -343,7 +282,7 @@ Arguments parse(const std::vector<std::string>& arguments) {
   NetworkFlags networks;
   const std::vector<Flag> known = all_flags(result, networks);
   for (const std::string& argument : arguments) {
-    take(argument, known, result);
+    take(argument, known);
   }
   if (result.resume && !result.out) {
     throw UsageError("--resume needs the file to go on with: --out=FILE.json");

@@ -89,7 +89,7 @@ struct Arguments {
   bool lists_only = false;
   bool shuffles = false;
   std::map<std::string, std::string> more_context;  ///< of the result file
-  std::vector<std::string> passed_on;               ///< to it: those that it alone knows
+  std::vector<std::string> passed_on;               ///< to it: those that it carries out itself
 };
 
 /// The batch sizes of the command line, or `own`.
@@ -110,11 +110,14 @@ std::string help();
 // ---- Google Benchmark's part of the command line: what its flags mean for rows, and what it is
 // told.
 
+/// All that it has: those that do here what they do there, or say why bench does not.
+std::vector<Flag> benchmark_flags(Arguments& to);
+
 /// The names that --benchmark_filter selects: a regular expression found anywhere in the name;
 /// "-" before it selects the others. UsageError where none is.
 std::vector<std::string> selected(const std::vector<std::string>& names, const std::string& filter);
 
-/// `passed_on`: flags that it alone knows. UsageError where it does not.
+/// `passed_on`: flags that it carries out itself. UsageError where it does not.
 void initialize_benchmark(const Effort& effort, const std::vector<std::string>& passed_on = {});
 
 /// Google Benchmark takes flags from variables as well: BENCHMARK_FILTER=x is --benchmark_filter=x.
