@@ -289,6 +289,12 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   };
   refused("/name", 3, "a network: 'name' is to be a text");
   refused("/layers", Json::array(), "network 'm': 'layers' is to be a list of one layer or more");
+  refused("/layers", Json(most_layers_of_a_file + 1, Json{{"type", "relu"}}),
+          "network 'm': 'layers' is to be a list of at most 10000 layers");
+  refused("/layers/3/inputs", Json(most_layers_of_a_file + 1, "stem"),
+          "network 'm': layer 3 (add): 'inputs' is to be a list of at most 10000 names");
+  refused("/input/shape", Json(most_dimensions_of_a_file + 1, 1),
+          "network 'm': 'input': 'shape' is to be a list of at most 8 sizes");
   refused("/loss", "l1", "network 'm': 'loss' is to be one of cross_entropy, mse, bce");
   refused("/loss", "mse", "network 'm': 'outputs' is missing");
   refused("/classes", 1,

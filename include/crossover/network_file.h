@@ -24,7 +24,10 @@ Model model_from(const nlohmann::ordered_json& json);
 
 // ---- Networks in files: a network in JSON with how it is trained unless flags say otherwise.
 
-/// A network of a file may have so many parameters, and a file so many bytes.
+/// What a network of a file has at most: planning its memory takes time by the square of its
+/// layers. No layer reads more values than there may be layers.
+inline constexpr std::size_t most_layers_of_a_file = 10'000;
+inline constexpr std::size_t most_dimensions_of_a_file = 8;
 inline constexpr std::int64_t most_parameters_of_a_file = 1'000'000'000;
 inline constexpr std::int64_t most_bytes_of_a_file = 16 << 20;
 

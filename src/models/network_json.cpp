@@ -122,10 +122,11 @@ LayerNumber layer_named(Members& members, const Values& values, const std::strin
 
 /// A list of whole numbers, each at least that.
 Shape shape_of(Members& members, const std::string& key, std::int64_t least = 1) {
-  return members
-      .list(
-          key, [least](const Json& one) { return is_whole(one, least); }, whole_from(least))
-      .get<Shape>();
+  const Json& sizes = members.list(
+      key, [least](const Json& one) { return is_whole(one, least); }, whole_from(least));
+  members.require(sizes.size() <= most_dimensions_of_a_file, key,
+                  "a list of at most " + std::to_string(most_dimensions_of_a_file) + " sizes");
+  return sizes.get<Shape>();
 }
 
 /// Sets a layer where the type is one of its own; else it only learns their names.
@@ -257,6 +258,10 @@ std::optional<LayerKind> layer_of(Members& members, const Values& values, const 
   }
 }
 
+std::string at_most(const std::string& what) {
+  return "a list of at most " + std::to_string(most_layers_of_a_file) + " " + what;
+}
+
 void add_layer(Model& model, Values& values, const Json& json) {
   const std::string number = default_name(model.layers.size());
   std::string where = "network '" + model.name + "': " + number;
@@ -269,8 +274,10 @@ void add_layer(Model& model, Values& values, const Json& json) {
   std::vector<Value> inputs{values.last()};
   if (members.find("inputs") != nullptr) {
     inputs.clear();
-    for (const Json& input : members.list(
-             "inputs", [](const Json& one) { return one.is_string(); }, "names of layers")) {
+    const Json& names = members.list(
+        "inputs", [](const Json& one) { return one.is_string(); }, "names of layers");
+    members.require(names.size() <= most_layers_of_a_file, "inputs", at_most("names"));
+    for (const Json& input : names) {
       inputs.push_back(values.at(input.get<std::string>(), where));
     }
   }
@@ -362,6 +369,7 @@ Model model_from(const Json& json) {
   Values values;
   const Json& layers = members.at("layers");
   members.require(layers.is_array() && !layers.empty(), "layers", "a list of one layer or more");
+  members.require(layers.size() <= most_layers_of_a_file, "layers", at_most("layers"));
   members.refuse_others();
   for (const Json& layer : layers) {
     add_layer(model, values, layer);
@@ -379,8 +387,12 @@ Json whole(std::int64_t least) {
   return {{"type", "integer"}, {"minimum", least}, {"maximum", json::largest_size}};
 }
 
-Json list_of(Json one, std::int64_t least) {
-  return {{"type", "array"}, {"items", std::move(one)}, {"minItems", least}};
+Json list_of(Json one, std::size_t least, std::size_t most) {
+  return {{"type", "array"}, {"items", std::move(one)}, {"minItems", least}, {"maxItems", most}};
+}
+
+Json shape(std::int64_t smallest, std::size_t least = 0) {
+  return list_of(whole(smallest), least, most_dimensions_of_a_file);
 }
 
 Json text() { return {{"type", "string"}}; }
@@ -417,10 +429,8 @@ class LayerSchema {
   void any_count(const char* name, std::int64_t /*value*/, std::int64_t /*absent*/) {
     members_[name] = whole(-json::largest_size);
   }
-  void sizes(const char* name, const Shape& /*value*/) { needs(name, list_of(whole(1), 0)); }
-  void steps(const char* name, const Shape& /*value*/) {
-    needs(name, list_of(whole(-json::largest_size), 0));
-  }
+  void sizes(const char* name, const Shape& /*value*/) { needs(name, shape(1)); }
+  void steps(const char* name, const Shape& /*value*/) { needs(name, shape(-json::largest_size)); }
   void flag(const char* name, bool /*value*/, bool /*absent*/) {
     members_[name] = {{"type", "boolean"}};
   }
@@ -436,7 +446,7 @@ class LayerSchema {
   [[nodiscard]] Json made() const {
     Json members{{"name", text()},
                  {"type", {{"enum", types_}}},
-                 {"inputs", list_of(text(), 0)},
+                 {"inputs", list_of(text(), 0, most_layers_of_a_file)},
                  {"shared", text()}};
     members.update(members_);
     return object(std::move(members), required_);
@@ -445,8 +455,7 @@ class LayerSchema {
  private:
   static Json of(std::int64_t /*value*/, std::int64_t least) { return whole(least); }
   static Json of(const Pair& /*value*/, std::int64_t least) {
-    Json both = list_of(whole(least), 2);
-    both["maxItems"] = 2;
+    Json both = list_of(whole(least), 2, 2);
     return {{"anyOf", {whole(least), std::move(both)}}};
   }
   void needs(const char* name, Json member) {
@@ -489,13 +498,13 @@ Json network_schema() {
               {"title", "A network for bench --network: docs/networks.md"}};
   schema.update(object(
       {{"name", {{"type", "string"}, {"pattern", "^[A-Za-z0-9._-]{1,100}$"}}},
-       {"input", object({{"shape", list_of(whole(1), 1)}, {"type", {{"enum", {"f32", "i32"}}}}},
-                        {"shape", "type"})},
+       {"input",
+        object({{"shape", shape(1, 1)}, {"type", {{"enum", {"f32", "i32"}}}}}, {"shape", "type"})},
        {"classes", whole(2)},
        {"outputs", whole(1)},
-       {"labels", list_of(whole(1), 0)},
+       {"labels", shape(1)},
        {"loss", text()},
-       {"layers", list_of({{"anyOf", std::move(layers)}}, 1)},
+       {"layers", list_of({{"anyOf", std::move(layers)}}, 1, most_layers_of_a_file)},
        {"training", object({{"rows", whole(1)},
                             {"batch", whole(1)},
                             {"optimizer", {{"enum", all_names(named_optimizers())}}},

@@ -111,30 +111,24 @@ void place_activations(const Lifetimes& lifetimes, const Size& size, MemoryPlan&
   const std::int64_t start = plan.bytes;
   std::vector<Id> by_size = lifetimes.activations();
   std::stable_sort(by_size.begin(), by_size.end(), [&](Id a, Id b) { return size(a) > size(b); });
-  struct Piece {
-    std::int64_t begin, end;
-  };
-  std::vector<Id> placed;
+  const auto place = [&](Id id) { return plan.offset[static_cast<std::size_t>(id)]; };
+  std::vector<Id> placed;  // from the lowest place up
   for (const Id id : by_size) {
-    std::vector<Piece> taken;
-    for (const Id other : placed) {
-      if (lifetimes.overlap(id, other)) {
-        const std::int64_t at = plan.offset[static_cast<std::size_t>(other)];
-        taken.push_back({at, at + size(other)});
-      }
-    }
-    std::sort(taken.begin(), taken.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
     std::int64_t at = start;
-    for (const Piece& piece : taken) {
-      if (add(at, size(id)) <= piece.begin) {
+    for (const Id other : placed) {
+      if (at >= place(other) + size(other) || !lifetimes.overlap(id, other)) {
+        continue;
+      }
+      if (add(at, size(id)) <= place(other)) {
         break;
       }
-      at = std::max(at, piece.end);
+      at = place(other) + size(other);
     }
     plan.offset[static_cast<std::size_t>(id)] = at;
     plan.bytes = std::max(plan.bytes, add(at, size(id)));
-    placed.push_back(id);
+    const auto behind = std::upper_bound(placed.begin(), placed.end(), at,
+                                         [&](std::int64_t a, Id b) { return a < place(b); });
+    placed.insert(behind, id);
   }
 }
 

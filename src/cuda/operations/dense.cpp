@@ -64,14 +64,10 @@ bool contains(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-bool writes(const Op& op, Id id) { return contains(operands(op).writes, id); }
-
-bool touches(const Op& op, Id id) { return contains(operands(op).reads, id) || writes(op, id); }
-
-/// Operations after `first` and before `last` leave the tensor alone.
-bool unchanged(const StepPlanner& step, Id id, std::size_t first, std::size_t last) {
+/// Operations after `first` and before `last` leave the tensor alone. `used`: by each operation.
+bool unchanged(const std::vector<Operands>& used, Id id, std::size_t first, std::size_t last) {
   for (std::size_t i = first + 1; i < last; ++i) {
-    if (writes(step.operations()[i], id)) {
+    if (contains(used[i].writes, id)) {
       return false;
     }
   }
@@ -80,8 +76,8 @@ bool unchanged(const StepPlanner& step, Id id, std::size_t first, std::size_t la
 
 /// The Linear whose mask the gradient's dx can be multiplied by. A mask pays only where both ends
 /// can use it.
-std::optional<std::size_t> choose_mask(const StepPlanner& step, std::size_t at,
-                                       const LinearGrad& grad) {
+std::optional<std::size_t> choose_mask(const StepPlanner& step, const std::vector<Operands>& used,
+                                       std::size_t at, const LinearGrad& grad) {
   if (grad.dx == none || grad.x_activation != Activation::relu) {
     return {};
   }
@@ -90,7 +86,7 @@ std::optional<std::size_t> choose_mask(const StepPlanner& step, std::size_t at,
     if (linear == nullptr || linear->y != grad.x) {
       continue;
     }
-    const bool fits = linear->activation == Activation::relu && unchanged(step, grad.x, j, at) &&
+    const bool fits = linear->activation == Activation::relu && unchanged(used, grad.x, j, at) &&
                       (linear->bias == none || step.stays(linear->bias)) &&
                       step.supports(forward_form(step, *linear, masked(*linear))) &&
                       step.supports(dx_form(step, grad, Epilogue::drelu));
@@ -103,6 +99,7 @@ std::optional<std::size_t> choose_mask(const StepPlanner& step, std::size_t at,
 /// as well, if nobody else needs the bias gradient's old value or overwrites what was summed, and
 /// the sums have the type of dy.
 std::optional<std::size_t> choose_bias_sum(const StepPlanner& step,
+                                           const std::vector<Operands>& used,
                                            const std::vector<LinearFusion>& fusions, std::size_t at,
                                            const LinearGrad& grad) {
   if (!step.stays(grad.dbias) || grad.accumulate || step.type(grad.dbias) != step.type(grad.dy)) {
@@ -116,7 +113,8 @@ std::optional<std::size_t> choose_bias_sum(const StepPlanner& step,
           fusions[j].mask_of && step.supports(dx_form(step, *maker, Epilogue::drelu_bias_sum));
       return fits ? std::optional(j) : std::nullopt;
     }
-    if (touches(op, grad.dbias) || writes(op, grad.dy)) {
+    if (contains(used[j].reads, grad.dbias) || contains(used[j].writes, grad.dbias) ||
+        contains(used[j].writes, grad.dy)) {
       return {};
     }
   }
@@ -127,16 +125,21 @@ std::optional<std::size_t> choose_bias_sum(const StepPlanner& step,
 
 std::vector<LinearFusion> choose_linear_fusions(const StepPlanner& step) {
   std::vector<LinearFusion> fusions(step.operations().size());
+  std::vector<Operands> used;  // asked once, as the choices look back over many operations
+  used.reserve(fusions.size());
+  for (std::size_t i = 0; i < fusions.size(); ++i) {
+    used.push_back(operands(step.operations()[i]));
+  }
   for (std::size_t i = 0; i < fusions.size(); ++i) {
     const auto* grad = std::get_if<LinearGrad>(&step.operations()[i]);
     if (grad == nullptr) {
       continue;
     }
-    if (const auto linear = choose_mask(step, i, *grad)) {
+    if (const auto linear = choose_mask(step, used, i, *grad)) {
       fusions[i].mask_of = linear;
       fusions[*linear].writes_mask = true;
     }
-    if (const auto maker = choose_bias_sum(step, fusions, i, *grad)) {
+    if (const auto maker = choose_bias_sum(step, used, fusions, i, *grad)) {
       fusions[*maker].bias_sum_for = i;
       fusions[i].bias_sum_elsewhere = true;
     }
