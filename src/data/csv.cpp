@@ -378,7 +378,8 @@ class CsvReader {
     drop_row_1("it counts the columns");
   }
 
-  double number_in(const std::vector<std::string_view>& cells, std::size_t column) const {
+  [[nodiscard]] double number_in(const std::vector<std::string_view>& cells,
+                                 std::size_t column) const {
     const std::string_view cell = cells[column];
     const std::optional<double> value = number(cell);
     if (!value) {
