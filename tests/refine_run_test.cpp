@@ -100,7 +100,8 @@ class Formula {
     if (row.worker == &other_) {
       Configuration own = row.configuration;
       std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
-      return other_takes * seconds(row_name(own));
+      const double times = parameters(row) < other_overtakes_at ? other_takes : 1 / other_takes;
+      return times * seconds(row_name(own));
     }
     const double size = parameters(row);
     if (key(row, "device") == "cpu") {
@@ -141,7 +142,12 @@ class Formula {
             .finish = [&](const std::string& name) { finished.push_back(name); },
             .renew = [] {},
             .seconds = [&](const std::string& name) { return taken[name]; },
-            .join = [&](const std::string& name) { add_other(name); },
+            .join =
+                [&](const std::string& name) {
+                  if (other_answers) {
+                    add_other(name);
+                  }
+                },
             .models = models,
             .networks = both_ladders()},
            limits, [&](const Json& json) { last = json; });
@@ -149,7 +155,9 @@ class Formula {
   }
 
   double other_takes = 1;
-  Json facts = Json::object();  ///< of rows that are repeated
+  double other_overtakes_at = 1e9;  ///< parameters
+  bool other_answers = true;        ///< where it is asked for rows of a size
+  Json facts = Json::object();      ///< of rows that are repeated
   std::vector<std::string> order, finished;
   std::map<std::string, std::vector<double>> taken;
   Rows rows;
@@ -279,6 +287,23 @@ TEST(RefineRun, AsksOfTwoProgramsWhoIsFasterAtEverySize) {
   EXPECT_EQ(json["sizes"].size(), json["ladder"].size());
   for (const Json& size : json["sizes"]) {
     EXPECT_EQ(size["winner"], "first");
+  }
+}
+
+TEST(RefineRun, EndsWhereTheOtherProgramHasNoRow) {
+  for (const bool answers : {true, false}) {
+    Formula formula({"--family=Epoch", "--threads=1"});
+    formula.other_takes = 2;
+    formula.other_overtakes_at = 5000;
+    for (const std::string& name : std::vector<std::string>(formula.rows.names())) {
+      formula.add_other(name);
+    }
+    formula.other_answers = answers;
+    const Json json = formula.refined(Refine::program);
+    EXPECT_EQ(json["complete"], answers);
+    // Between those of the sweep it is asked for what it did not have before.
+    EXPECT_EQ(json["sizes"].size() > json["ladder"].size(), answers) << json["sizes"];
+    EXPECT_EQ(formula.finished.size(), 2 * json["sizes"].size());
   }
 }
 

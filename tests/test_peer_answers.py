@@ -104,6 +104,21 @@ def test_a_row_that_does_other_work_is_refused_where_it_is_added(tmp_path, rows,
     assert line.endswith(f"cpu_threads:1 that can't be measured: {reason}"), line
 
 
+def test_a_row_that_does_other_work_during_a_refinement_costs_its_own_alone(tmp_path):
+    """By then the rows of two networks, their own and the peer's, are measured."""
+    flags = (*BESIDE[1:], "--model=disc-2,disc-3", "--execution=eager", "--refine=program", PEER)
+    document, done = run(tmp_path, *flags, FAKE_PEER="wavers")
+    assert document["context"]["crossover"]["complete"]
+    assert [row["configuration"].get("program") for row in document["rows"]] == [
+        *(None, "fake", "fake"),
+        *(None, "fake", "fake"),
+    ]
+    (line,) = [line for line in done.stderr.splitlines() if "--peer: '" in line]
+    assert "fake.py' has a row 'Epoch/model:no-such/" in line and " beside Epoch/model:" in line
+    reason = "its model is 'no-such' and not 'disc-"
+    assert reason in line and line.endswith("; the refinement has no further rows of it"), line
+
+
 @pytest.mark.parametrize(
     ("told", "reason"),
     [

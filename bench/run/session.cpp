@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -211,6 +212,20 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
     limits.seconds = std::max(limits.seconds, times_the_ladder * taken);
   }
   limits.seconds = std::min(limits.seconds, seconds);
+  std::set<const Peer*> wrong;
+  // A wrong answer costs that peer's further rows here: what was measured is worth more.
+  const auto ask_peers = [&](const std::function<void(Peer&)>& ask) {
+    for (const std::unique_ptr<Peer>& peer : session.peers) {
+      try {
+        if (!wrong.contains(peer.get())) {
+          ask(*peer);
+        }
+      } catch (const UsageError& error) {
+        wrong.insert(peer.get());
+        say(std::string(error.what()) + "; the refinement has no further rows of it");
+      }
+    }
+  };
   refine(arguments.refine, arguments, devices, rows,
          {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
           .finish = [&](const std::string& name) { sampler.finish(name); },
@@ -218,15 +233,18 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
           .seconds = seconds_taken,
           .join =
               [&](const std::string& name) {
-                std::vector<PlannedRow> plan{{.name = name}};
-                join(session.peers, plan, session.arguments, session.devices, session.rows);
+                std::vector<PlannedRow> joined;  // here nobody asks for it
+                ask_peers([&](Peer& peer) {
+                  peer.join({.name = name}, joined, session.arguments, session.devices,
+                            session.rows);
+                });
               },
           .bring =
               [&](const std::string& size) {
-                for (const std::unique_ptr<Peer>& peer : session.peers) {
-                  peer->bring({{"family", "Command"}, {"size", size}}, session.arguments,
-                              session.devices, session.rows);
-                }
+                ask_peers([&](Peer& peer) {
+                  peer.bring({{"family", "Command"}, {"size", size}}, session.arguments,
+                             session.devices, session.rows);
+                });
               },
           .models = earlier.models},
          limits, [&](const nlohmann::ordered_json& refinement) {

@@ -99,8 +99,8 @@ class Refinement {
 
   using Names = std::vector<std::string>;
 
-  /// Rows of that size, on each side.
-  std::pair<Names, Names> rows_of(std::size_t place) {
+  /// Rows of that size, on each side; none where a peer did not say rightly which it has.
+  std::optional<std::pair<Names, Names>> rows_of(std::size_t place) {
     const std::string& size = contest_.sizes[place].name;
     std::pair names{contest_.rows(contest_.first, place), contest_.rows(contest_.second, place)};
     if (contest_.kind == Refine::command) {
@@ -112,6 +112,10 @@ class Refinement {
       measured_.join(names.first.front());
     }
     for (const Names& side : {names.first, names.second}) {
+      if (!std::ranges::all_of(side, [&](const std::string& name) { return rows_.has(name); })) {
+        lacks_rows_ = true;
+        return std::nullopt;
+      }
       for (const std::string& name : side) {
         rows_[name].reported_by_caller = true;
         rows_[name].min_time_seconds = limits_.min_time_seconds;
@@ -135,8 +139,11 @@ class Refinement {
       return std::nullopt;
     }
     const auto names = rows_of(place);
-    const std::string& first = names.first.front();
-    const std::string& second = names.second.front();
+    if (!names) {
+      return std::nullopt;
+    }
+    const std::string& first = names->first.front();
+    const std::string& second = names->second.front();
     const double made = rows_[first].reference_seconds;
     if (seconds_since(start_) + made >= limits_.seconds) {
       return std::nullopt;
@@ -154,7 +161,7 @@ class Refinement {
       }
     };
     const bool is_decided =
-        run_pairs(test, order_, renew, measured(names.first), measured(names.second));
+        run_pairs(test, order_, renew, measured(names->first), measured(names->second));
     Json size = size_json(contest_.sizes[place]);
     size.update({{"pairs", test.pairs()},
                  {"won_by_first", test.won_by_first()},
@@ -167,7 +174,7 @@ class Refinement {
     sizes_.push_back(std::move(size));
     pairs_ += test.pairs() + test.ties();
     record_(json());
-    for (const Names& side : {names.first, names.second}) {
+    for (const Names& side : {names->first, names->second}) {
       std::ranges::for_each(side, measured_.finish);
     }
     tell(place, test, is_same);
@@ -264,7 +271,9 @@ class Refinement {
       text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and "
            << seconds_since(start_) << " s";
     }
-    text << (found.complete ? "" : ", then time or sizes were used up");
+    text << (found.complete ? ""
+             : lacks_rows_  ? ", then a side had no row"
+                            : ", then time or sizes were used up");
     say(text.str());
   }
 
@@ -279,6 +288,7 @@ class Refinement {
   std::mt19937_64 order_{std::random_device{}()};  ///< of the sides of a pair
   std::int64_t pairs_ = 0;
   bool is_complete_ = false;
+  bool lacks_rows_ = false;  ///< of a size that was to be tried
   Json sizes_ = Json::array(), intervals_ = Json::array();
 };
 

@@ -35,7 +35,8 @@ struct RefineRows {
   std::function<void(const std::string& name)> finish;
   std::function<void()> renew;  ///< what comes next is made anew, in another process
   SecondsOf seconds;
-  /// Adds the other program's rows that do the work of this one.
+  /// Adds the other program's rows that do the work of this one; where it has none the refinement
+  /// ends, as it does where bring() adds none.
   std::function<void(const std::string& name)> join = {};
   /// Adds the rows of both commands of this size.
   std::function<void(const std::string& size)> bring = {};
