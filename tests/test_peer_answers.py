@@ -16,6 +16,7 @@ import pytest
 from bench_runs import ROOT, bench, run
 
 from plots.file import loading
+from plots.text import printable
 
 SCHEMA = json.loads(loading.SCHEMA_PATH.read_text("utf-8"))["definitions"]
 WRONG = (0, -1, 1e-300, 1e300, 1.5, "NaN", "", True, None, [], {}, "x" * 66_000, {"x": [{"y": 1}]})
@@ -134,10 +135,14 @@ def test_what_no_file_can_hold_of_a_peer_is_refused(told, reason):
     assert line.startswith("bench: --peer: '") and reason in line, line
 
 
-def test_words_of_a_peer_reach_the_terminal_without_control_characters(tmp_path):
-    case = ["fail", ["error_message"], "\x1b]0;pwned\x07\u009b31mred\nline two"]
-    (tmp_path / "cases.json").write_text(json.dumps([case]), encoding="utf-8")
+def test_words_of_a_peer_reach_the_terminal_as_plots_shows_them(tmp_path):
+    """Without control characters, and without what turns the direction of writing."""
+    unseen = (
+        "\x1b]0;pwned\x07\u009b31mred\nline\ttwo\r\x7f\u061c\u200b\u200f\u2028\u202e\u2066\ufeff"
+    )
+    words = f"{unseen} é → 😀 \\"
+    (tmp_path / "cases.json").write_text(json.dumps([["fail", ["error_message"], words]]), "utf-8")
     _, done = run(tmp_path, *ALONE, code=1, FAKE_CASES=str(tmp_path / "cases.json"))
     for shown in (done.stdout, done.stderr):
-        assert "?]0;pwned??31mred?line two" in shown
-        assert not any(character in shown for character in "\x1b\x07\u009b")
+        assert printable(words) in shown
+        assert not set(unseen) & set(shown) - set(printable(unseen) + "\n")
