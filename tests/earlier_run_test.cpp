@@ -2,8 +2,14 @@
 #include "../bench/file/earlier_run.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
 
 #include "../bench/command_line/flag.h"
+#include "../bench/file/result_file.h"
 #include "crossover/fingerprint.h"
 
 namespace crossover::bench {
@@ -47,6 +53,18 @@ TEST(EarlierRun, RepetitionsThatAreNoCountAreRefused) {
                  UsageError)
         << count;
   }
+}
+
+/// Both looked before either wrote.
+TEST(ResultFile, OfRunsThatStartTogetherOneGoesOn) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("together-" + std::to_string(getpid()) + ".json");
+  const Spent spent;
+  ResultLocks locks = lock_results(path, false);
+  ResultLocks others = lock_results(path, false);
+  const ResultFile first(path, std::move(locks), {{"crossover", {}}}, spent);
+  EXPECT_THROW(ResultFile(path, std::move(others), {{"crossover", {}}}, spent), UsageError);
+  std::filesystem::remove(path);
 }
 
 }  // namespace

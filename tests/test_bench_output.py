@@ -29,6 +29,7 @@ from bench_runs import (
     but_of_load,
     environment,
     measure,
+    run,
     running,
     samples,
     strict,
@@ -179,13 +180,31 @@ def test_what_happens_to_the_place_of_a_file_costs_no_finished_row(tmp_path, cha
         assert len(strict(path)["rows"]) == 30
 
 
+def loaded_before(folder: Path, name: str) -> dict[str, str]:
+    """The variable by which programs load this library of tests/fixtures before others."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    source, library = ROOT / "tests" / "fixtures" / f"{name}.c", folder / f"{name}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+def test_on_many_busy_processors_it_says_so_and_counts_them(tmp_path):
+    document, done = run(tmp_path, *DISC, **loaded_before(tmp_path, "busy_machine"))
+    threads = document["context"]["crossover"]["machine"]["cpu"]["threads"]
+    assert threads == len(os.sched_getaffinity(0)) + 1000
+    (line,) = [line for line in done.stderr.splitlines() if "machine is busy" in line]
+    assert line.startswith(
+        "bench: this machine is busy: other programs have 100 % of its processors, and its load "
+        "average is 77 on "
+    )
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_a_wall_clock_that_jumps_changes_dates_alone(tmp_path):
-    source, library = ROOT / "tests" / "fixtures" / "jumping_clock.c", tmp_path / "clock.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     started = time.monotonic()
-    document = measure(tmp_path, *DISC, "--budget=3s", LD_PRELOAD=str(library))
+    variables = loaded_before(tmp_path, "jumping_clock")
+    document = measure(tmp_path, *DISC, "--budget=3s", **variables)
     wall = time.monotonic() - started
     (part,) = document["context"]["crossover"]["parts"]
     began, ended = (datetime.fromisoformat(part[when]) for when in ("start", "end"))

@@ -19,7 +19,6 @@ from bench_runs import (
     Document,
     assert_refused,
     bench,
-    built,
     environment,
     running,
     strict,
@@ -149,23 +148,6 @@ def test_a_file_that_another_run_writes_is_refused(tmp_path, older):
         for resume in ((), ("--resume",)):
             assert_refused(bench(*flags, *resume, f"--out={path}"), str(path), "another run")
         assert process.poll() is None and (not older or path.read_bytes() == OLD)
-
-
-def test_of_runs_that_start_together_one_goes_on(tmp_path):
-    path = tmp_path / "result.json"
-    for _ in range(5):
-        command = [built(BENCH), *MANY, f"--out={path}"]
-        runs = [
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            for _ in range(3)
-        ]
-        ends = sorted((run.communicate(timeout=LIMIT_SECONDS)[1], run.returncode) for run in runs)
-        refused = [words for words, code in ends if code == 2]
-        assert [code for _, code in ends].count(0) >= 1 and len(refused) <= 2
-        assert all("another run" in words and words.count("\n") == 1 for words in refused)
-        assert is_complete(strict(path)) and len(parts(strict(path))) == 1
-        assert [*tmp_path.iterdir()] == [path]
-        path.unlink()
 
 
 def test_through_a_link_the_file_that_it_names_goes_on(half):

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -223,7 +224,12 @@ def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     assert {faults[name][0] for name in faults if not on_gpu(name)} == set(FATAL_SIGNALS)
     document, done = faulty(tmp_path, faults)
     assert sorted(ends(document)) == sorted(rows)
-    warnings = {row["name"]: " ".join(row.get("warnings", [])) for row in samples(document)}
+    # A hypervisor takes processors when it likes.
+    stolen = re.compile(r"a hypervisor took up to \d+ % of a processor in \d+ of \d+ repetitions")
+    warnings = {
+        row["name"]: " ".join(w for w in row.get("warnings", []) if not stolen.fullmatch(w))
+        for row in samples(document)
+    }
     for name, end in ends(document).items():
         if name in once:
             again = "measured in a second try; in the first one: "
@@ -232,7 +238,7 @@ def test_twenty_rows_cost_no_other_row(tmp_path, rows):
         elif name in faults:
             assert SEEN[faults[name][0]] in end, done.stderr
         else:
-            assert not end and "second try" not in warnings[name], done.stderr
+            assert not end and not warnings[name], done.stderr
     # And the same run goes on with what failed alone.
     resumed, done = faulty(tmp_path, {}, *SWEEP, "--resume")
     assert f"{len(rows) - 16} rows are kept, 16 are to be measured" in done.stderr

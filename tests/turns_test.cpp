@@ -345,6 +345,38 @@ TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuietWhileThereIs
   }
 }
 
+/// Repetitions of so many milliseconds, of which a hypervisor took these shares of a processor.
+Row row_of(const std::vector<double>& milliseconds, const std::vector<double>& stolen = {}) {
+  Row row;
+  for (std::size_t i = 0; i < milliseconds.size(); ++i) {
+    row.record.repetitions.push_back({.seconds = 1e-3 * milliseconds[i]});
+    if (i < stolen.size()) {
+      row.record.repetitions.back().counters["cpu_steal"] = stolen[i];
+    }
+  }
+  return row;
+}
+
+TEST(Doubts, AreOfTimesFarApartAndOfWhatAHypervisorTook) {
+  EXPECT_TRUE(doubts_about(row_of({1, 1.1, 1.2, 1.1, 1.25})).empty());
+  EXPECT_TRUE(doubts_about(row_of({1, 2, 3, 4})).empty()) << "of so few nobody can tell";
+  EXPECT_EQ(doubts_about(row_of({1.2, 1, 1.1, 1.5, 1.1})),
+            (std::vector<std::string>{"its slowest repetition took 50 % longer than its fastest"}));
+  EXPECT_TRUE(doubts_about(row_of({1, 1}, {0.01, 0})).empty());
+  Row row = row_of({1, 1, 1}, {0.02, 0, 0.3});
+  row.warnings = {"a warning"};
+  row.record.doubts = {"a doubt"};
+  EXPECT_EQ(doubts_about(row),
+            (std::vector<std::string>{
+                "a warning", "a doubt",
+                "a hypervisor took up to 30 % of a processor in 2 of 3 repetitions"}));
+}
+
+TEST(Disturbed, AreRepetitionsOfWhichAHypervisorTookMuchOfAllProcessors) {
+  const double all = usable_processors();
+  EXPECT_EQ(disturbed_repetitions(row_of({1, 1, 1}, {0.04 * all, 0.06 * all, 0})), 1);
+}
+
 TEST_F(Turns, ComeLaterForARowThatDoesNotFitBesideTheOthers) {
   add("cpu", "disc-2", 1);
   add("cuda", "disc-2");

@@ -327,6 +327,17 @@ TEST(ToleranceOfRoundings, FindsATrainingWhoseUpdatesAreMissingOrTurned) {
   }
 }
 
+/// Its tensors have no tolerances, of which the largest would be that of all.
+TEST(ToleranceOfRoundings, IsTheUsualOneOfANetworkWithoutParameters) {
+  Model model{.name = "none", .sample = {3}, .classes = 3, .layers = {}};
+  model.add(ActivationLayer{Activation::tanh}, {0});
+  const Training training{training_epoch(model, {.rows = 4, .batch = 2}), uniform_data(model, 4)};
+  Trajectory trajectory = reference_trajectory(training.workload, training.data, 2);
+  const Tolerance tolerance = tolerance_of_roundings(training.workload, training.data, trajectory);
+  EXPECT_TRUE(tolerance.tensors.empty());
+  EXPECT_EQ(tolerance.parameters, 1e-4);
+}
+
 /// A single bias that is off shows in its tensor, however little of all parameters it is.
 TEST(ToleranceOfRoundings, HidesNoTensorBehindTheOthers) {
   const Training right = heart();
