@@ -218,6 +218,36 @@ TEST(Ranks, WrongSumsAreFound) {
   EXPECT_NE(differs.find("than rank 0 after the same steps"), std::string::npos) << differs;
 }
 
+/// The others are in sums that nobody will finish.
+TEST(RanksDeathTest, EndTogetherWhereRankZeroGivesUpAmidAnnouncedPasses) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Subject subject = small_mlp();
+  const auto cpu = make_cpu_backend();
+  EXPECT_DEATH(
+      {
+        ThreadMeeting meeting(2);
+        on_ranks(2, [&](int rank) {
+          ThreadRanks ranks(meeting, rank);
+          const CompileOptions options{.execution = Execution::eager};
+          if (rank > 0) {
+            follow(ranks, [&](const std::string& /*row*/) {
+              return Followed{cpu.get(), subject.model, subject.options, options};
+            });
+            return;
+          }
+          const auto shared =
+              make_shared_backend(ranks, *cpu, "the row", subject.model, subject.options);
+          const Workload workload = training_epoch(subject.model, subject.options);
+          const auto program = shared->compile(workload, options);
+          set_data(*program, workload, subject.data);
+          restart(*program, workload);
+          program->expect_passes(3);
+          program->enqueue(0, std::ssize(workload.order));
+        });
+      },
+      "rank 0: it ends before the passes that all were to do");
+}
+
 TEST(Ranks, AProcessAloneHasOne) {
   EXPECT_EQ(launched_ranks(), 1);
   EXPECT_EQ(launched_rank(), 0);

@@ -279,6 +279,10 @@ def test_a_run_ends_and_says_what_is_open(tmp_path):
     budget = assert_whole(document, {row.name for row in plan(*sweep)})
     assert budget["seconds"] == 2
     assert f"left open by the budget: {counted(budget['left_open'])} of" in done.stderr
+    planned = len(document["rows"]) + len(budget["left_open"])
+    numbers = [line.partition("]")[0].split() for line in done.stdout.splitlines()]
+    first = next(number for number in numbers if number[:1] == ["["])
+    assert first == ["[", "1", "of", "up", "to", str(planned)]
 
 
 def assert_goes_on(before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -43,13 +43,12 @@ std::vector<Flag> run_flags(Arguments& to) {
           "after the sweep, where one of two sides overtakes the other, measure networks between "
           "those sizes in pairs, for a minute at most: one thread against all (threads), CPU "
           "against GPU (device), eager against graphs (execution), bench against the other "
-          "program (program), two commands (command, as ./run two does); auto, the default: "
+          "program (program), two commands (command); auto, the default: "
           "device or else threads, after a default or full sweep of all networks",
           to.refine),
       {"--peer", "COMMAND",
-       "let another program measure the same work, in turn with these rows, as ./run --with-peers "
-       "does with PyTorch; given again, another one beside it; docs/protocol.md says how it is "
-       "asked",
+       "let another program measure the same work, in turn with these rows; given again, another "
+       "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",

@@ -221,7 +221,8 @@ void Reporter::show(const std::string& name) {
   const std::vector<double> seconds = seconds_of_one(record);
   std::ostringstream number;
   number << "[" << std::setw(static_cast<int>(std::to_string(selected_).size()))
-         << output_.kept + shown_.size() << "/" << selected_ << "] ";
+         << output_.kept + shown_.size() << (output_.may_leave ? " of up to " : "/") << selected_
+         << "] ";
   std::vector<std::string> parts;
   if (record.outcome != Outcome::measured) {
     parts.push_back(to_string(record.outcome) + ": " + record.reason);

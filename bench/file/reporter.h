@@ -19,6 +19,7 @@ class Reporter {
   struct Output {
     ResultFile* file = nullptr;  ///< null: none is written
     std::size_t kept = 0;        ///< rows in the file that an earlier run has measured
+    bool may_leave = false;      ///< rows for which there will be no time, nobody knows how many
   };
 
   /// `selected`: how many rows will run, for "row n of N".

@@ -331,7 +331,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   }
   note_idle("before");
   const std::vector<std::string> names = names_of(plan);
-  Reporter reporter(rows, names.size(), {.file = file ? &*file : nullptr, .kept = kept});
+  Reporter reporter(rows, names.size(),
+                    {.file = file ? &*file : nullptr,
+                     .kept = kept,
+                     .may_leave = arguments.budget_seconds.has_value()});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
                    .patience_seconds = arguments.patience_seconds,

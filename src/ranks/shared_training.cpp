@@ -2,8 +2,11 @@
 #include "crossover/shared_training.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "commands.h"
@@ -36,7 +39,12 @@ class SharedProgram : public Program {
   }
   SharedProgram(const SharedProgram&) = delete;
   SharedProgram& operator=(const SharedProgram&) = delete;
-  ~SharedProgram() override { tell(What::drop); }
+  ~SharedProgram() override {
+    if (passes_ > 0) {  // the others are still at them, and hear nothing else
+      end_all("it ends before the passes that all were to do");
+    }
+    tell(What::drop);
+  }
 
   void upload(Id id, std::span<const std::byte> from) override {
     tell(What::upload, id, std::ssize(from));
@@ -68,14 +76,18 @@ class SharedProgram : public Program {
     } else {
       --passes_;
     }
-    own_->program().enqueue(first, count);
+    together([&] { own_->program().enqueue(first, count); });
   }
 
-  void wait() override { own_->program().wait(); }
+  void wait() override {
+    together([&] { own_->program().wait(); });
+  }
 
   Profile profile() override {
     tell(What::profile);
-    return own_->program().profile();
+    Profile own;
+    together([&] { own = own_->program().profile(); });
+    return own;
   }
 
   void expect_passes(std::int64_t count) override {
@@ -92,6 +104,25 @@ class SharedProgram : public Program {
   }
 
  private:
+  /// Where rank 0 fails the others wait for it in a sum, and would for ever: all end, and whoever
+  /// started them has the sentence as the last words.
+  template <class Work>
+  void together(const Work& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      end_all(error.what());
+      throw;
+    }
+  }
+  /// Does not return.
+  void end_all(const char* why) {
+    std::fprintf(stderr, "rank 0: %s\n", why);
+    constexpr std::chrono::milliseconds until_forwarded(300);
+    std::this_thread::sleep_for(until_forwarded);
+    ranks_.abort();
+  }
+
   void tell(What what, std::int64_t a = 0, std::int64_t b = 0) {
     crossover::tell(ranks_, {.what = what, .program = number_, .a = a, .b = b});
   }

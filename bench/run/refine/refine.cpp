@@ -262,11 +262,11 @@ class Refinement {
       }
       text << "; ";
     }
-    if (found.intervals.empty()) {
+    if (found.intervals.empty() && found.complete) {
       text << "the winner did not change; ";
     }
     if (sizes_.empty()) {
-      text << "no size to try";
+      text << (found.complete ? "no size to try" : "no size was tried");
     } else {
       text << sizes_.size() << " sizes tried in " << pairs_ << " pairs and "
            << seconds_since(start_) << " s";
