@@ -312,7 +312,7 @@ def test_time_that_is_left_goes_to_more_repetitions(tmp_path):
     # It ends where there is nothing more to do.
     document, done = run(tmp_path, *DISC[:-2], *SHORT[:1], "--budget=1h")
     (row,) = document["rows"]
-    assert done.stdout.startswith("[1 of up to 1] Epoch/")
+    assert "\n[1 of up to 1] Epoch/" in f"\n{done.stdout}", done.stdout
     assert assert_whole(document, {row["name"]})["left_open"] == []
     asked = document["context"]["crossover"]["configuration"]["repetitions"]
     assert row["repetitions"] == 3 * asked == len(repetitions(document, row["name"]))
