@@ -120,9 +120,9 @@ def test_what_no_file_can_hold_of_a_peer_is_refused(told, reason):
 
 
 def test_words_of_a_peer_reach_the_terminal_without_control_characters(tmp_path):
-    case = ["fail", ["error_message"], "\x1b]0;pwned\x07\u009b31mred\nline two"]
+    case = ["fail", ["error_message"], "\x1b]0;pwned\x07\u009b31mred\nline \u202eowt\u2066é"]
     (tmp_path / "cases.json").write_text(json.dumps([case]), encoding="utf-8")
     _, done = run(tmp_path, *ALONE, code=1, FAKE_CASES=str(tmp_path / "cases.json"))
     for shown in (done.stdout, done.stderr):
-        assert "?]0;pwned??31mred?line two" in shown
-        assert not any(character in shown for character in "\x1b\x07\u009b")
+        assert "?]0;pwned??31mred?line ?owt?é" in shown
+        assert not any(character in shown for character in "\x1b\x07\u009b\u202e\u2066")
