@@ -43,7 +43,7 @@ from plots.tests import conftest, synthetic, test_fuzz
 from tools.stages import weekly
 
 GOOD = Path(__file__).parents[2] / "results/amd-epyc-2c/2026-11-21-0a77ee4.json"
-EXAMPLES = 300 if weekly() else 30
+EXAMPLES = 300 if weekly() else 16
 PUBLISHED = 6  # of so many published times one is fitted, which takes a fifth of the time
 ASKED = (
     "validate --strict FILE",
