@@ -67,5 +67,19 @@ TEST(ResultFile, OfRunsThatStartTogetherOneGoesOn) {
   std::filesystem::remove(path);
 }
 
+TEST(EarlierRun, WhatARepetitionLacksIsNotTheFirstsWhenItIsReadAgain) {
+  const std::string rare = "latency_p999_seconds", always = "latency_max_seconds";
+  Row row;
+  row.record.repetitions = {
+      {.seconds = 1, .iterations = 1, .counters = {{rare, 5e-5}, {always, 6e-5}}},
+      {.seconds = 1, .iterations = 1, .counters = {{always, 4e-5}}}};
+  const Record again = record_in(written_row("a", row), {});
+  ASSERT_EQ(again.repetitions.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(again.repetitions[i].counters,
+              (std::map<std::string, double>{{always, i == 0 ? 6e-5 : 4e-5}}));
+  }
+}
+
 }  // namespace
 }  // namespace crossover::bench

@@ -345,7 +345,9 @@ Json rounded(const Json& json) {
   return all;
 }
 
-/// What is the same in all repetitions stands in the first of them alone.
+/// What is the same in all repetitions stands in the first of them alone. So one of each repetition
+/// that the first has and another lacks, such as a quantile of too few passes, is left out: it
+/// would be read as the same in both.
 void put_counters(const std::vector<Repetition>& repetitions, std::vector<Json>& to) {
   std::set<std::string> names;
   for (const Repetition& repetition : repetitions) {
@@ -359,6 +361,11 @@ void put_counters(const std::vector<Repetition>& repetitions, std::vector<Json>&
       return found == repetition.counters.end() ? std::nan("") : found->second;
     };
     const double first = value(repetitions.front());
+    if (kind_of_counter(name) == CounterKind::repetition && !std::isnan(first) &&
+        std::ranges::any_of(repetitions,
+                            [&](const Repetition& one) { return std::isnan(value(one)); })) {
+      continue;
+    }
     const bool same = std::ranges::all_of(
         repetitions, [&](const Repetition& one) { return value(one) == first; });
     for (std::size_t i = 0; i < (same ? 1 : repetitions.size()); ++i) {

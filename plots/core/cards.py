@@ -6,6 +6,8 @@ The file has the source of each figure, too, in `sources`.
 
 import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from plots.core.reference import REFERENCE
@@ -62,7 +64,7 @@ class Link:
 def load_cards() -> dict[str, Card]:
     """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
     cards = {}
-    for card in _read()["cards"]:
+    for card in _read(CARDS_PATH)["cards"]:
         figures = {name: figure["value"] for name, figure in card["figures"].items()}
         cards[card["id"]] = Card(**{**card, "figures": figures})
     return cards
@@ -70,13 +72,14 @@ def load_cards() -> dict[str, Card]:
 
 def overheads(id: str) -> list[Overhead]:
     """The bands of one kind, such as launch or wait; raises as load_cards()."""
-    return [Overhead(**band) for band in _read()["overheads"] if band["id"] == id]
+    return [Overhead(**band) for band in _read(CARDS_PATH)["overheads"] if band["id"] == id]
 
 
 def load_links() -> list[Link]:
     """Every link of several cards, one for each source; raises as load_cards()."""
-    return [Link(**link) for link in _read()["links"]]
+    return [Link(**link) for link in _read(CARDS_PATH)["links"]]
 
 
-def _read() -> dict[str, Any]:
-    return dict(json.loads(CARDS_PATH.read_text(encoding="utf-8")))
+@cache
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))

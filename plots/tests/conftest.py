@@ -35,7 +35,7 @@ _fit = fitting.fit
 _fits: dict[Hashable, fitting.Fit] = {}
 
 
-def _fit_once(observed: Sequence[Observation]) -> fitting.Fit:
+def fit_once(observed: Sequence[Observation]) -> fitting.Fit:
     key = tuple(map(_key, observed))
     if key not in _fits:
         _fits[key] = _fit(observed)
@@ -54,7 +54,7 @@ def _key(observation: Observation) -> Hashable:
 
 
 for _module in (fitting, predicted):  # a plain assignment is no function of that type to mypy
-    vars(_module)["fit"] = _fit_once
+    vars(_module)["fit"] = fit_once
 
 
 _DRAWING = {name: getattr(style, name) for name in ("place", "_saved")}
@@ -125,7 +125,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def fitted() -> fitting.Fit:
     """The fit to what was published."""
-    return _fit_once(observations())
+    return fit_once(observations())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from plots.tests import (
 from plots.tests.synthetic_answers import FIRST, PAIRED, interval, pairs
 from plots.tests.synthetic_sweep import noisy
 
-_REPETITIONS = 5
+_REPETITIONS = 9
 _DISCS = ("disc-3", "disc-6", "disc-9")
 _OWN = {"mine": 16, "minex4": 64}  # network: its hidden layer
 _COPIES = ("1", "4", "16")
@@ -27,9 +27,10 @@ _METER = {"name": "RAPL", "counts": "cpu", "resolution_joules": 1e-4, "update_se
 
 
 def whole() -> dict[str, Any]:
-    """A valid file with a row of each family, device and ceiling, and with one skipped and one
-    disturbed; with curves over sizes, copies and ranks; with other programs, other builds and
-    commands; with a network of its own, a module as it is, pairs, energy, and an axis of its own.
+    """A file that is fit to be committed, with a row of each family, device and ceiling, and with
+    one skipped and one disturbed; with curves over sizes, copies and ranks; with other programs,
+    other builds and commands; with a network of its own, a module as it is, pairs, energy, and an
+    axis of its own.
     """
     entries = [*_of_each_kind(), *_epochs(), *_passes(), *_own(), *_module(), *_commands()]
     entries.append(synthetic.failure(synthetic.gpu_configuration("heart"), "no memory", "skipped"))
@@ -51,7 +52,8 @@ def whole() -> dict[str, Any]:
         },
         "refinements": _pairs(),
     }
-    crossover["configuration"]["command"].append("--network=mine.json")
+    crossover["machine"]["id"] = "synthetic-machine"
+    crossover["software"]["commit"] = "0123456789" * 4
     return document
 
 
@@ -83,7 +85,7 @@ def _epochs() -> list[dict[str, Any]]:
     middle = _DISCS[1]
     cpu = synthetic.cpu_configuration(middle, 1)
     entries += _row({**cpu, "batch": "50", "accumulate": "2"})
-    entries += _row({**cpu, "zero": "keep"}) + _row({**cpu, "tiling": "blocked"})
+    entries += _row({**cpu, "zero": "keep"}, cpu_wait=0.1) + _row({**cpu, "tiling": "blocked"})
     chosen = {"execution": "fused", "cpu_threads": "1"}
     entries += _row({**cpu, "execution": "auto"}, chosen=chosen, threads_used=1)
     for copies in _COPIES[1:]:
@@ -97,7 +99,11 @@ def _row(configuration: dict[str, str], **facts: Any) -> list[dict[str, Any]]:
     entries = synthetic.samples(configuration)[:_REPETITIONS]
     for place, entry in enumerate(entries):
         seconds = entry["real_time"] / 1e3
-        entry |= {"joules": 40 * seconds, "joules_error": 0.01 * seconds, "cpu_wait": 0.02 * place}
+        entry |= {
+            "joules": 40 * seconds,
+            "joules_error": 0.01 * seconds,
+            "cpu_wait": 0.01 * (place % 3),
+        }
         entry |= {"seconds_product": 0.5 * seconds, "seconds_communication": 0.1 * seconds}
         entry |= {"label": "sgd lr=0.1", "minimum_work": {"flops": 1e6, "memory_bytes": 1e3}}
         entry |= {"peak_bytes": 100_000, "workload": f"{len(configuration['model']):016x}"}

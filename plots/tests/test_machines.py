@@ -4,6 +4,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -269,6 +270,13 @@ def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
     assert "epoch_cpu_ratio" in shown and "crossover" not in shown
     assert not [key for key in shown if "gpu" in key]  # what no machine has is no column
     assert "gpu" in table.records()[0]  # for programs
+
+
+def test_files_of_one_machine_have_their_names_in_the_verdict(read):
+    files = [each.file for each in pair_of(read, 1.2).standings]
+    one = [replace(file, machine=replace(file.machine, id="m")) for file in files]
+    (verdict,) = verdicts(side_by_side(one, baseline=one[0]))
+    assert verdict.startswith("m (b) trains 1.") and " as fast as m (a)" in verdict
 
 
 # Of two commits: the numbers of each side, and what is compared by them.

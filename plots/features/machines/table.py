@@ -32,7 +32,7 @@ from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, TRAINING
 from plots.file.file_order import has_gpu
-from plots.file.rows import Row
+from plots.file.rows import File, Row
 from plots.text import counted, listed, printable, sentence, whole
 
 _PLACES = {**DEVICES, EITHER: "faster"}
@@ -278,13 +278,20 @@ def _sentence(standing: Standing, side: SideBySide) -> str:
     if ratio is None or not side.is_of_one_code(standing, EPOCH, EITHER):
         return _of_parts(standing, side)
     ends = interval(ratio)
-    names = [printable(file.machine.id, 60) for file in (standing.file, side.baseline)]
+    names = [_name(file, side) for file in (standing.file, side.baseline)]
     speed = 1 / ratio.mean
     ends = ends and (1 / ends[1], 1 / ends[0])
     if swapped := speed < 1:  # the faster one is the subject
         names.reverse()
         speed, ends = 1 / speed, ends and (1 / ends[1], 1 / ends[0])
     return f"{_claim(names, speed, ends)}, {_over(ratio, swapped)}."
+
+
+def _name(file: File, side: SideBySide) -> str:
+    """That of its machine, with the file's where several are of that machine."""
+    name = printable(file.machine.id, 60)
+    alike = [each for each in side.standings if each.file.machine.id == file.machine.id]
+    return f"{name} ({printable(file.path.name, 40)})" if len(alike) > 1 else name
 
 
 def _claim(names: Sequence[str], speed: float, ends: tuple[float, float] | None) -> str:
@@ -330,7 +337,7 @@ def _of_parts(standing: Standing, side: SideBySide) -> str:
     if not speeds:
         return ""
     speeds.sort(key=lambda of: SHOWN_FAMILIES.index(of[0]))
-    names = [printable(file.machine.id, 60) for file in (standing.file, side.baseline)]
+    names = [_name(file, side) for file in (standing.file, side.baseline)]
     listing = listed([words for _, words in speeds])
     return f"{names[0]} runs {listing} as fast as {names[1]}, each a geometric mean over its rows."
 
@@ -340,7 +347,7 @@ def _apart(side: SideBySide) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for standing in side.others:
         if families := side.of_other_code(standing):
-            name = printable(standing.file.machine.id, 60)
+            name = _name(standing.file, side)
             groups.setdefault(tuple(families), []).append(name)
     if not groups:
         return ""
