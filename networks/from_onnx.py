@@ -57,6 +57,7 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
                 f"{path} has opset {opset}, and onnx makes no {least} of it: {in_short(error)}"
             ) from error
     _without_names(model.graph)
+    _sums_of_two(model.graph)
     # Of a new network the folded biases are zero, and that exporter leaves them out.
     if "Conv" in kinds and "BatchNormalization" not in kinds and not as_is:
         raise Refused(
@@ -66,6 +67,32 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
             "(FILE.py:CALLABLE), or say --as-is if it never had any"
         )
     return model
+
+
+def _sums_of_two(graph: onnx.GraphProto) -> None:
+    """Writes each Sum, of however many values, as Add of two at a time."""
+    nodes = list(graph.node)
+    taken = {name for node in nodes for name in (*node.input, *node.output)}
+    del graph.node[:]
+    for node in nodes:
+        if node.op_type != "Sum" or node.domain not in ("", "ai.onnx") or len(node.input) < 2:
+            graph.node.append(node)
+            continue
+        so_far = node.input[0]
+        for place, other in enumerate(node.input[1:], 1):
+            is_last = place == len(node.input) - 1
+            result = node.output[0] if is_last else _free(f"{node.output[0]}_{place}", taken)
+            graph.node.append(
+                onnx.helper.make_node("Add", [so_far, other], [result], name=node.name)
+            )
+            so_far = result
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 _KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu)

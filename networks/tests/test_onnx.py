@@ -417,6 +417,16 @@ def test_a_batch_of_any_size_as_paddle_writes_it(capsys, tmp_path):
     assert kinds(imported(capsys, path)) == ["linear"]
 
 
+def test_a_sum_of_any_number_of_values_is_added_by_twos(capsys, tmp_path):
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["a"]),
+        onnx.helper.make_node("Sum", ["x", "a"], ["y_1"]),
+        onnx.helper.make_node("Sum", ["y_1", "a", "x"], ["y"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, {})
+    assert kinds(imported(capsys, path)) == ["relu", "add", "add", "add"]
+
+
 def test_a_sample_of_any_size_is_said(capsys, tmp_path):
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
     path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=["n", "columns"])

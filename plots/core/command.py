@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plots.core.machines import SORTS
 from plots.core.page.section import Block, Section
 from plots.core.page.text import tables_of, text_of
-from plots.core.tables.formats import FORMATS, render
+from plots.core.tables.formats import FORMATS, harmless, render
 from plots.core.tables.table import Table
 from plots.file import data_sheets, loading
 from plots.file.file_order import machine, newest_per_machine, passed_over
@@ -226,7 +226,9 @@ def _watts(options: argparse.Namespace) -> Mapping[str, float]:
 
 
 def print_tables(tables: Sequence[Table], options: argparse.Namespace) -> None:
-    sys.stdout.write(render(tables, options.format))
+    text = render(tables, options.format)
+    # CSV has text as the file has it, which a reader of CSV needs and a terminal would carry out.
+    sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
 
 
 def print_sections(sections: Sequence[Section], options: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a result file is fit to be committed under results/: what results/README.md asks for."""
 
+import datetime
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from plots.file.shortcomings import FEWEST_REPETITIONS, own_words
 from plots.text import printable
 
 MOST_BYTES = 2_500_000
+_SLACK = datetime.timedelta(days=1)  # as zones are up to 14 hours ahead of UTC
 FEWEST_STEPS = 3  # repetitions of a training step, which takes up to seconds
 
 # The table of 2016 may be a file of its own: its seven networks with the ceilings.
@@ -33,6 +35,9 @@ def faults(file: File, in_place: bool = True) -> list[str]:
         phrases.append(f"it lies in {printable(folder, 60)}: move it to results/{machine}/")
     if in_place and not _has_its_name(file):
         phrases.append(f"its name is {printable(file.path.name, 60)}: name it {place(file).name}")
+    if file.date.date() > (datetime.datetime.now(datetime.UTC) + _SLACK).date():
+        day = file.date.date().isoformat()
+        phrases.append(f"its date, {day}, is still to come: set the clock and measure again")
     size = file.path.stat().st_size
     if size > MOST_BYTES:
         phrases.append(

@@ -77,6 +77,10 @@ def few_epochs(document: dict[str, Any]) -> None:
         (few_epochs, "1 Epoch rows have fewer than 9"),
         (of_crossover("machine", id="../up"), "cannot name a folder"),
         (of_crossover("machine", id="another"), "move it to results/another/"),
+        (
+            lambda document: document["context"].update(date="9999-01-01T00:00:00+00:00"),
+            "its date, 9999-01-01, is still to come: set the clock and measure again",
+        ),
         (lambda document: document.update(padding="x" * 2_500_000), "a file at most 2,500 kB"),
     ],
 )

@@ -6,13 +6,14 @@ import argparse
 import csv
 import io
 import json
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from plots import units
-from plots.core.command import print_sections
+from plots.core.command import print_sections, print_tables
 from plots.core.page.page import environment
 from plots.core.page.section import Block, Section
 from plots.core.tables.formats import FORMATS, as_csv, as_json, as_markdown, as_text, render
@@ -95,6 +96,17 @@ def test_programs_read_the_values():
     assert as_csv(hostile()).replace("\n", "").isprintable()
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
     assert as_json(hostile()).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "shown"), [(True, "\\u001b[31m\\u202e"), (False, "\x1b[31m\u202e")]
+)
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_a_terminal_carries_no_text_out(capsys, monkeypatch, is_terminal, shown, name):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    table = Table("T", (Column("a", "a"),), ((Cell("x", "\x1b[31m\u202e"),),))
+    print_tables([table], argparse.Namespace(format=name))
+    assert (shown if name == "csv" else "\\u001b[31m\\u202e") in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

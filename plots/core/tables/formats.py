@@ -227,9 +227,12 @@ def as_json(table: Table) -> str:
     """An object with title, notes and the lines as objects of key and value."""
     content = {"title": table.title, "rows": table.records(), "notes": list(table.notes)}
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    # What a terminal would carry out is written as JSON escapes it.
-    lines = ("".join(_escaped(one) for one in line) for line in text.split("\n"))
-    return "\n".join(lines) + "\n"
+    return harmless(text) + "\n"
+
+
+def harmless(text: str) -> str:
+    """`text` with what a terminal would carry out, or show in another order, as JSON escapes it."""
+    return "\n".join("".join(map(_escaped, line)) for line in text.split("\n"))
 
 
 def _escaped(character: str) -> str:
