@@ -188,6 +188,7 @@ class Graph:
         self.readers.update(given.name for given in graph.output)
         self.inputs = [given for given in graph.input if given.name not in self.initializers]
         shapes = [given.type.tensor_type.shape.dim for given in self.inputs]
+        self.has_fixed_batch = all(shape and shape[0].dim_value > 0 for shape in shapes)
         is_of_one = any(shape and shape[0].dim_value == 1 for shape in shapes)
         try:
             try:
