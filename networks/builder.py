@@ -419,6 +419,13 @@ class Builder:
         sizes = non_defaults(height=(height, 1), channels=(channels, 0))
         return self.once(at, "to_image", value, f"{at.name}.image", **sizes)
 
+    def row_of_sequence(self, at: Place, value: Value) -> Value:
+        """A whole sequence as a row of each sample's numbers. The code sees it as before."""
+        time, batch, width = value.shape
+        flat = self.layer(at, "flatten", [self._image_of(at, value, 1, 0)])
+        order = flat.plain.places.reshape(batch, width, time).transpose(2, 0, 1)
+        return flat.seen_as(order.ravel()[value.places])
+
     def as_output(self, at: Place, value: Value) -> Value:
         """The output: a part of a result, or a result in another order, becomes rows of its own."""
         value = self.slices.part(at, value)
@@ -467,6 +474,8 @@ class Builder:
             orders.append(places[:, 0])
         elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
             orders.append(places.reshape(value.places.shape))
+            if LOSSES[loss_function] != "cross_entropy" and value.is_whole:
+                orders.append(value.places)  # a mean over all numbers has no order
         rank = 3 if time_first else 2
         if len(shape) != rank or not any(map(value.is_seen_as, orders)):
             raise Refused(

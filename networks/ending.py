@@ -48,19 +48,24 @@ def without_loss(build: Builder, value: Value, loss_function: str) -> tuple[Valu
 
 
 def ended(build: Builder, value: Value, loss_function: str) -> Value:
-    """An image at the end of a network as its loss reads it: a row for each pixel, which has a
-    label, or a row of all numbers of a sample. Other outputs stay as they are."""
+    """An image or a sequence at the end of a network as its loss reads it: a row for each pixel,
+    which has a label, or a row of all numbers of a sample, whose order a mean over all of them does
+    not see. Other outputs stay as they are."""
+    is_classes = LOSSES[loss_function] == "cross_entropy"
+    if not is_classes and value.time_first and len(value.shape) == 3 and value.is_whole:
+        return build.row_of_sequence(Ending("steps"), value)
     is_image = len(value.shape) == 4 and not value.time_first and value.layer != "input"
-    if not is_image or not np.array_equal(value.places.ravel(), value.plain.places.ravel()):
+    if not is_image or not value.is_whole:
         return value
     shape = value.places.shape
-    if LOSSES[loss_function] == "cross_entropy":
-        if value.image is None:
+    if is_classes:
+        is_in_order = np.array_equal(value.places.ravel(), value.plain.places.ravel())
+        if value.image is None or not is_in_order:
             return value
         rows = build.layer(Ending(), "to_sequence", [value.plain])
         return rows.seen_as(rows.places.transpose(1, 2, 0).reshape(shape))
     flat = build.layer(Ending(), "flatten", [value.plain])
-    return flat.seen_as(flat.places.reshape(shape))
+    return flat.seen_as(value.places)
 
 
 class Graph(Protocol):

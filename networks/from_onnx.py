@@ -206,6 +206,7 @@ class Graph:
     ) -> None:
         """`samples`: the shapes of one sample of each input, if the user gives them."""
         self.model, self.tokens, self._samples = model, tokens, samples
+        self.arguments: dict[str, Value] = {}
         self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
         self.place = _place_of_output(graph, output)
@@ -215,12 +216,10 @@ class Graph:
         self.readers.update(given.name for given in graph.output)
         self.inputs = [given for given in graph.input if given.name not in self.initializers]
         shapes = [given.type.tensor_type.shape.dim for given in self.inputs]
+        self.has_fixed_batch = all(shape and shape[0].dim_value > 0 for shape in shapes)
         is_of_one = any(shape and shape[0].dim_value == 1 for shape in shapes)
         try:
-            try:
-                self._walk()
-            except ReadsImages as images:
-                self._walk(images.sample, images.places)
+            self._walk_somehow()
         except Refused as error:
             why = f"; {_OF_ONE}" if is_of_one and _NO_LAYER not in str(error) else ""
             raise Refused(f"{error}{why}") from error
@@ -266,6 +265,27 @@ class Graph:
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
         return self.build.notes
+
+    def _walk_somehow(self) -> None:
+        """Reads the input as the file describes it, as images, or as a series [batch, time,
+        columns], which is a line that is read as a sequence. Refused for the reason of the walk that
+        came furthest."""
+        try:
+            try:
+                self._walk()
+            except ReadsImages as images:
+                self._walk(images.sample, images.places)
+        except Refused as error:
+            shape = next(iter(self.arguments.values())).places.shape if self.arguments else ()
+            if len(self.inputs) != 1 or self.tokens[0] or len(shape) != 3:
+                raise
+            batch, time, columns = shape
+            order = np.arange(batch * time * columns).reshape(shape).transpose(0, 2, 1)
+            reached = len(self.values)
+            try:
+                self._walk((columns, 1, time), order.ravel())
+            except Refused as of_series:
+                raise (of_series if len(self.values) > reached else error) from error
 
     def _walk(self, sample: tuple[int, ...] = (), places: np.ndarray | None = None) -> None:
         """`sample`: the shape of the input, if it is not the file's, and `places`: the order of its

@@ -13,16 +13,25 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from networks.from_onnx import Graph
-from networks.proof import BATCHES, ENDS, for_bench, rebuilt, seen
+from networks.proof import (
+    BATCHES,
+    ENDS,
+    MORE,
+    differs_of_more,
+    for_bench,
+    more_for_bench,
+    rebuilt,
+    seen,
+)
 from networks.values import BATCH, Refused, in_short
 from peers.pytorch.networks import BATCH_NORMS
 
-_TIMES = 4  # as many samples as in the batch of an import
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
 
-def prove(graph: Graph, described: dict[str, Any]) -> float:
-    """The largest relative difference of outputs. Refused above the tolerance."""
+def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
+    """The largest relative difference of outputs, and what is not proved. Refused above the
+    tolerance."""
     steps = graph.build.alive(graph.output)
     parameters = [torch.tensor(weights) for step in steps for weights in step.parameters]
     network = rebuilt(described, parameters).eval()
@@ -35,15 +44,12 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
         module.running_var.copy_(torch.tensor(variance))
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
-    _prove_of_more_samples(graph, reference, random)
     for _ in range(BATCHES):
         given = {
             read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)
         }
         expected = _run(reference, given)[graph.place]
-        numbers = [torch.from_numpy(x) for x in given.values()]
-        numbers = [x.double() if x.is_floating_point() else x for x in numbers]
-        own_x = for_bench(numbers, list(graph.arguments.values()))
+        own_x = for_bench(_numbers(given), list(graph.arguments.values()))
         with torch.no_grad():
             mine = seen(ENDS[graph.end](network(own_x)), graph.output).numpy()
         size = np.abs(expected).max() or 1.0  # a network may start with outputs of zero
@@ -54,26 +60,47 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
                 f"{apart:.1e} of the largest"
             )
         largest = max(largest, apart)
-    return largest
+    return largest, _prove_of_more(graph, network, reference, random, expected.shape)
 
 
-def _prove_of_more_samples(
-    graph: Graph, reference: ReferenceEvaluator, random: np.random.Generator
-) -> None:
-    """Refused where the file reads so many samples of a batch and not all: with a batch as small as
-    that of an import nothing shows it. What fails with a larger batch has one of its own."""
-    given = {read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)}
-    more = {name: np.concatenate([x] * _TIMES) for name, x in given.items()}
-    few = _run(reference, given)[graph.place].shape
+def _prove_of_more(
+    graph: Graph,
+    network: torch.nn.Module,
+    reference: ReferenceEvaluator,
+    random: np.random.Generator,
+    few: tuple[int, ...],
+) -> str:
+    """Refused where the file gives other numbers for more samples than an import's batch has.
+    Returns what to say where it has a batch of its own, and so none for more."""
+    given = {
+        read.name: _random(graph, place, random, MORE) for place, read in enumerate(graph.inputs)
+    }
     try:
-        many = reference.run(None, more)[graph.place].shape
-    except Exception:  # whatever a node may raise where its shapes do not fit
-        return
-    if few and (few == many or (few[0] == BATCH and many[0] != _TIMES * BATCH)):
+        many = reference.run(None, given)[graph.place]
+    except Exception as error:  # whatever a node may raise where its shapes do not fit
+        if graph.has_fixed_batch:
+            return f"; its batch is fixed, so nothing proves it for another ({in_short(error)})"
         raise Refused(
-            f"the network uses a part of a batch: of {_TIMES * BATCH} samples it gives {many[0]} "
-            "results; export it with all of them"
+            f"the file runs on {BATCH} samples and not on {MORE} ({in_short(error)}), though its "
+            "batch may have any size; export it with a batch that is used as a whole"
+        ) from error
+    if many.ndim != len(few):
+        raise Refused(f"the network gives other dimensions for {MORE} samples than for {BATCH}")
+    with torch.no_grad():
+        own_x = more_for_bench(_numbers(given), list(graph.arguments.values()))
+        mine = ENDS[graph.end](network(own_x))
+    apart = differs_of_more(torch.from_numpy(many.copy()), mine, graph.output, few)
+    if not apart <= TOLERANCE:
+        raise Refused(
+            f"the imported network gives other numbers than onnx's reference evaluator for {MORE} "
+            f"samples, by {apart:.1e} of the largest"
         )
+    return ""
+
+
+def _numbers(given: dict[str, Any]) -> list[torch.Tensor]:
+    numbers = [torch.from_numpy(x) for x in given.values()]
+    return [x.double() if x.is_floating_point() else x for x in numbers]
 
 
 def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
@@ -86,10 +113,13 @@ def _run(reference: ReferenceEvaluator, given: dict[str, Any]) -> list[Any]:
         ) from error
 
 
-def _random(graph: Graph, place: int, random: np.random.Generator) -> np.ndarray:
-    """Random numbers or tokens for one input."""
+def _random(
+    graph: Graph, place: int, random: np.random.Generator, batch: int = BATCH
+) -> np.ndarray:
+    """Random numbers or tokens for one input, whose first dimension is the batch."""
     read = graph.inputs[place]
     shape = graph.arguments[read.name].places.shape
+    shape = (batch, *shape[1:])
     if not graph.tokens[place]:
         return random.standard_normal(shape).astype(np.float32)
     kind = onnx.helper.tensor_dtype_to_np_dtype(read.type.tensor_type.elem_type)

@@ -4,9 +4,11 @@ code with which PyTorch is measured, and has to give the same numbers with the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx, nn
 from torch.export.graph_signature import InputKind
@@ -14,12 +16,16 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from networks.from_torch import Graph
+from networks.strides import samples_of
 from networks.user_module import Input, in_float64
-from networks.values import Refused, Value
+from networks.values import BATCH, Refused, Value, in_short
 from peers.pytorch.networks import network_of
 from peers.tasks import Unsupported
 
 BATCHES = 2
+MORE = (
+    4 * BATCH
+)  # samples: with a batch as small as an import's nothing shows that some are left out
 TOLERANCE = 1e-9  # relative to the largest number of a tensor
 # Of the largest of all gradients: those that are zero but for rounding, as of a bias in front of
 # batch normalization, differ by it.
@@ -77,6 +83,76 @@ def for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.T
     return numbers.reshape(values[0].shape)
 
 
+def _of_samples(places: np.ndarray, value: Value, shape: Sequence[int]) -> tuple[Any, ...]:
+    """Where numbers of this shape are by samples, in as many rows; and the place in a sample of
+    what the layer of `value` gives, of each number in a row. `places` are those of an import's
+    batch, in which one dimension is that of the batch alone or of it and others."""
+    grown = [
+        a for a, (few, many) in enumerate(zip(places.shape, shape, strict=True)) if few != many
+    ]
+    samples = shape[grown[0]] * BATCH // places.shape[grown[0]] if len(grown) == 1 else 0
+    if samples != MORE or shape[grown[0]] % MORE:
+        given = shape[0] if len(shape) else 1
+        raise Refused(
+            f"the network uses a part of a batch: of {MORE} samples it gives {given} results; "
+            "all of them can be trained"
+        )
+    of, inner = (np.moveaxis(x, grown[0], 0) for x in samples_of(value.seen_as(places)))
+    line = of.reshape(len(of), -1)[:, 0]
+    run = next((at for at, sample in enumerate(line) if sample != line[0]), len(line))
+    many = np.tile(np.repeat(np.arange(MORE), run), len(line) // (BATCH * run))
+    numbers = np.moveaxis(np.arange(math.prod(shape)).reshape(shape), grown[0], 0)
+    rows = np.stack([numbers[many == sample].ravel() for sample in range(MORE)])
+    return rows, inner[line == line[0]].ravel()
+
+
+def more_for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
+    """for_bench() of MORE samples."""
+    axis, shape = int(values[0].time_first), list(values[0].shape)
+    sample = [size for at, size in enumerate(shape) if at != axis]
+    numbers = torch.empty((MORE, math.prod(sample)), dtype=given[0].dtype)
+    for x, value in zip(given, values, strict=True):
+        rows, inner = _of_samples(value.places, value, x.shape)
+        numbers[:, inner] = x.reshape(-1)[torch.from_numpy(rows)]
+    return numbers.reshape(MORE, *sample).movedim(0, axis).contiguous()
+
+
+def differs_of_more(expected: torch.Tensor, mine: torch.Tensor, value: Value, few: Any) -> float:
+    """The largest relative difference of MORE samples, of which the original gave `expected` and
+    the layer of `value` `mine`; `few`: the shape of the original's result of an import's batch."""
+    rows, inner = _of_samples(value.places.reshape(few), value, expected.shape)
+    axis, shape = int(value.time_first), list(value.shape)
+    shape[axis] = MORE
+    mine = mine.reshape(shape).movedim(axis, 0).reshape(MORE, -1)[:, torch.from_numpy(inner)]
+    return _difference(expected.reshape(-1)[torch.from_numpy(rows)], mine, 0.0)
+
+
+def _prove_of_more(
+    network: nn.Module, again: nn.Module, graph: Graph, wanted: Sequence[Input], few: Any
+) -> float:
+    given = [read.random(but=graph.paddings, batch=MORE) for read in wanted]
+    with torch.no_grad(), WithoutDropout(), in_float64():
+        try:
+            expected = tree_leaves(network(*(x * 1 for x in given)))[graph.place]
+        except Exception as error:  # whatever the user's code may raise where shapes do not fit
+            raise Refused(
+                f"the network runs on {BATCH} samples and not on {MORE} ({in_short(error)}), so "
+                "it is one for a batch of that size alone"
+            ) from error
+        if expected.ndim != len(few):
+            raise Refused(f"the network gives other dimensions for {MORE} samples than for {BATCH}")
+        prepared = [graph.prepared(name, x) for name, x in zip(graph.arguments, given, strict=True)]
+        own_x = more_for_bench(prepared, list(graph.arguments.values()))
+        mine = ENDS[graph.end](again(own_x))
+    difference = differs_of_more(expected, mine, graph.output, few)
+    if not difference <= TOLERANCE:
+        raise Refused(
+            f"the imported network gives other numbers than the original for {MORE} samples, and "
+            f"the original's for {BATCH}: it knows how many there are"
+        )
+    return difference
+
+
 def prove(
     network: nn.Module, graph: Graph, described: dict[str, Any], *wanted: Input
 ) -> tuple[float, int]:
@@ -127,7 +203,8 @@ def prove(
                     f"{name}, by {difference:.1e} of its largest"
                 )
             largest = max(largest, difference)
-    return largest, 1 + len(pairs)
+    difference = _prove_of_more(network, again, graph, wanted, expected.shape)
+    return max(largest, difference), 1 + len(pairs)
 
 
 def _difference(expected: torch.Tensor | None, mine: torch.Tensor | None, rounding: float) -> float:

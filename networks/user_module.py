@@ -44,10 +44,10 @@ class Input:
     tokens: int = 0  # how many there are; 0: numbers, not tokens
     batch_axis: int = 0
 
-    def random(self, but: Sequence[int] = ()) -> torch.Tensor:
+    def random(self, but: Sequence[int] = (), batch: int = BATCH) -> torch.Tensor:
         """A random batch without these tokens."""
         shape = [*self.shape]
-        shape.insert(self.batch_axis, BATCH)
+        shape.insert(self.batch_axis, batch)
         if self.tokens:
             drawn = torch.tensor([token for token in range(self.tokens) if token not in but])
             return drawn[torch.randint(len(drawn), shape)]
@@ -124,6 +124,7 @@ class _Draws(TorchFunctionMode):
     def __init__(self, given: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
         self.given = list(given)
+        self._batch = len(self.given[0]) if self.given else BATCH
         self.drawn: list[Any] = []
 
     def __torch_function__(
@@ -131,7 +132,7 @@ class _Draws(TorchFunctionMode):
     ) -> Any:
         del types
         result = function(*args, **(kwargs or {}))
-        if function in _DRAW and result.ndim > 1 and result.shape[0] == BATCH:
+        if function in _DRAW and result.ndim > 1 and result.shape[0] == self._batch:
             self.drawn.append(tuple(result.shape[1:]))
             return self.given.pop(0) if self.given else result
         return result

@@ -159,7 +159,10 @@ def test_what_bench_refuses_is_trained_as_it_is(tmp_path, python, capfd):
     (spec,) = tmp_path.glob("forecast-make-*.module.json")
     assert got == [f"--network={spec}"]
     assert spec.read_text(encoding="utf-8").endswith("--reason=--network: it takes no places")
-    assert "./run: --network: it takes no places" in capfd.readouterr().err
+    assert "./run: bench refuses it: --network: it takes no places" in capfd.readouterr().err
+    with pytest.raises(Failure, match=r"forecast\.onnx was imported, and bench can't train it"):
+        own_network.imported(["--network=forecast.onnx"], lambda: python)
+    assert "./run: bench refuses it: --network: it takes no places" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

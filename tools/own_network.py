@@ -128,13 +128,18 @@ def _made(
             reason = _refusal_of_bench(out)
             if not reason:
                 return out
-            print(f"./run: {reason}", file=sys.stderr, flush=True)
+            print(f"./run: bench refuses it: {reason}", file=sys.stderr, flush=True)
         else:
             reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
         is_misused = done.returncode == 2 and reason.startswith("python -m networks")
-        if source.suffix.lower() == ".onnx" or is_misused or done.returncode == 130:
-            what = "is not measured" if done.returncode == 0 else "was not imported"
-            raise Failure(f"{friendly(source)} {what} (above)", done.returncode or 1)
+        is_onnx = source.suffix.lower() == ".onnx"
+        if is_onnx and done.returncode == 0:
+            raise Failure(
+                f"{friendly(source)} was imported, and bench can't train it (above); a module of "
+                "PyTorch's is trained as it is: --network=FILE.py:CALLABLE"
+            )
+        if is_onnx or is_misused or done.returncode == 130:
+            raise Failure(f"{friendly(source)} was not imported (above)", done.returncode or 1)
     out = out.with_suffix(_MODULE)
     out.unlink(missing_ok=True)
     told = [word for word in (*how, *batches) if word != "--as-is"]

@@ -409,6 +409,13 @@ def test_a_part_of_a_result_is_an_output_and_a_part_of_a_batch_is_none(capsys, t
     nodes = [node("Slice", ["x", "a", "b"], ["s"]), node("MatMul", ["s", "w"], ["y"])]
     path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])})
     assert "uses a part of a batch: of 8 samples it gives 3 results" in refused(capsys, path)
+    nodes = [node("Slice", ["x", "a", "b"], ["s"]), node("Add", ["x", "s"], ["t"])]
+    nodes.append(node("MatMul", ["t", "w"], ["y"]))
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])})
+    assert "runs on 2 samples and not on 8 (" in refused(capsys, path)
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])}, x=[2, 4])
+    assert main(["import", str(path)]) == 0  # whose batch is 2
+    assert "its batch is fixed, so nothing proves it for another (" in capsys.readouterr().err
 
 
 def test_a_batch_of_any_size_as_paddle_writes_it(capsys, tmp_path):

@@ -232,6 +232,26 @@ def test_an_input_is_what_reads_it():
     ]
 
 
+@pytest.mark.parametrize(
+    ("network", "ending"),
+    [
+        (
+            zoo.By(
+                lambda m, x: m.out(m.lstm(x)[0]),
+                lstm=nn.LSTM(5, 6, batch_first=True),
+                out=nn.Linear(6, 2),
+            ),
+            ["linear", "to_image", "flatten"],
+        ),
+        (zoo.By(lambda m, x: m.fc(x.mT).mT, fc=nn.Linear(7, 4)), ["linear", "flatten"]),
+    ],
+)
+def test_a_mean_over_numbers_of_each_step_is_one_over_a_row(network, ending):
+    described = proved(network, Input((7, 5)), loss="mse")
+    assert [*kinds(described)[-len(ending) :], "labels" in described] == [*ending, False]
+    assert described["outputs"] == (14 if len(ending) == 3 else 20)
+
+
 def test_a_single_number_is_no_class(capsys):
     assert "--loss-function=mse" in refused(capsys, "one_number", "--input=4")
 
@@ -504,6 +524,20 @@ def test_gradients_are_compared_too():
     network[0].weight.register_hook(lambda gradient: gradient * (1 + 1e-6))
     with pytest.raises(Refused, match=r"other gradients .* first that of 0\.weight, by 1\.0e-06"):
         proof.prove(network, graph, described, wanted)
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        (lambda x: x + x[:3], r"runs on 2 samples and not on 8 \(The size of tensor"),
+        (lambda x: x[:3], "of 8 samples it gives 3 results"),
+        (lambda x: x * len(x), "other numbers than the original for 8 samples"),
+    ],
+)
+def test_more_samples_are_compared_than_an_import_has(part, sentence):
+    network = zoo.By(lambda m, x: m.fc(part(x)), fc=nn.Linear(4, 3))
+    with pytest.raises(Refused, match=sentence):
+        proved(network, Input((4,)))
 
 
 def in_place(m, x):
