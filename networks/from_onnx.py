@@ -268,8 +268,8 @@ class Graph:
 
     def _walk_somehow(self) -> None:
         """Reads the input as the file describes it, as images, or as a series [batch, time,
-        columns], which is a line that is read as a sequence. Refused for the reason of the walk that
-        came furthest."""
+        columns], which is a line that is read as a sequence. Refused for the reason of the walk
+        that came furthest."""
         try:
             try:
                 self._walk()

@@ -44,11 +44,13 @@ def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
         module.running_var.copy_(torch.tensor(variance))
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
+    shape: tuple[int, ...] = ()  # of an import's batch of results
     for _ in range(BATCHES):
         given = {
             read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)
         }
         expected = _run(reference, given)[graph.place]
+        shape = expected.shape
         own_x = for_bench(_numbers(given), list(graph.arguments.values()))
         with torch.no_grad():
             mine = seen(ENDS[graph.end](network(own_x)), graph.output).numpy()
@@ -60,7 +62,7 @@ def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
                 f"{apart:.1e} of the largest"
             )
         largest = max(largest, apart)
-    return largest, _prove_of_more(graph, network, reference, random, expected.shape)
+    return largest, _prove_of_more(graph, network, reference, random, shape)
 
 
 def _prove_of_more(

@@ -23,9 +23,8 @@ from peers.pytorch.networks import network_of
 from peers.tasks import Unsupported
 
 BATCHES = 2
-MORE = (
-    4 * BATCH
-)  # samples: with a batch as small as an import's nothing shows that some are left out
+# Samples: with a batch as small as an import's nothing shows that some are left out.
+MORE = 4 * BATCH
 TOLERANCE = 1e-9  # relative to the largest number of a tensor
 # Of the largest of all gradients: those that are zero but for rounding, as of a bias in front of
 # batch normalization, differ by it.
@@ -167,6 +166,7 @@ def prove(
             module.dropout = 0.0
     largest = 0.0
     pairs: list[tuple[str, Any, Any]] = []
+    shape: tuple[int, ...] = ()  # of an import's batch of results
     for _ in range(BATCHES):
         given = [read.random(but=graph.paddings).requires_grad_(has_gradients) for read in wanted]
         mine_given = [x.detach().clone().requires_grad_(has_gradients) for x in given]
@@ -175,6 +175,7 @@ def prove(
         with WithoutDropout(), in_float64():
             expected = tree_leaves(network(*(x * 1 for x in given)))[graph.place]
             mine = seen(ENDS[graph.end](again(own_x * 1)), graph.output)
+        shape = tuple(expected.shape)
         difference = _difference(expected, mine, 0.0)
         if not difference <= TOLERANCE:
             plain = [x.detach() for x in given]
@@ -203,7 +204,7 @@ def prove(
                     f"{name}, by {difference:.1e} of its largest"
                 )
             largest = max(largest, difference)
-    difference = _prove_of_more(network, again, graph, wanted, expected.shape)
+    difference = _prove_of_more(network, again, graph, wanted, shape)
     return max(largest, difference), 1 + len(pairs)
 
 

@@ -424,6 +424,17 @@ def test_a_batch_of_any_size_as_paddle_writes_it(capsys, tmp_path):
     assert kinds(imported(capsys, path)) == ["linear"]
 
 
+@pytest.mark.parametrize(
+    ("read", "end"),
+    [(lambda m, x: m.out(m.rnn(x)[0]), "flatten"), (lambda m, x: m.out(x.mean(1)), "linear")],
+)
+def test_a_series_of_columns_is_a_line_that_is_read_as_a_sequence(capsys, tmp_path, read, end):
+    network = zoo.By(read, rnn=nn.GRU(5, 5, batch_first=True), out=nn.Linear(5, 2))
+    path = old(tmp_path / "net.onnx", lambda: network, torch.randn(2, 7, 5))
+    described = imported(capsys, path, MSE)
+    assert described["input"]["shape"] == [5, 1, 7] and kinds(described)[-1] == end
+
+
 def test_a_sum_of_any_number_of_values_is_added_by_twos(capsys, tmp_path):
     nodes = [
         onnx.helper.make_node("Relu", ["x"], ["a"]),

@@ -92,8 +92,7 @@ def test_programs_read_the_values():
     second = {"model": "disc-12", "cpu_seconds": 1.2, "cpu_threads": 16, "gpu_seconds": None}
     assert content["rows"] == SMALL.records() and content["rows"][1] == second
     (line,) = csv.DictReader(io.StringIO(as_csv(hostile()), newline=""))
-    assert line == {"a": printable(HOSTILE), "b": "1.5"}
-    assert as_csv(hostile()).replace("\n", "").isprintable()
+    assert line == {"a": HOSTILE, "b": "1.5"}
     assert json.loads(as_json(hostile()))["rows"] == [{"a": HOSTILE, "b": 1.5}]
     assert as_json(hostile()).replace("\n", "").isprintable()
 

@@ -199,14 +199,13 @@ def as_markdown(table: Table) -> str:
     return "\n".join(text) + "\n"
 
 
-_FORMULA = ("=", "+", "-", "@")  # begins one in spreadsheets
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # begins one in spreadsheets
 
 
 def as_csv(table: Table) -> str:
     """The values, not the texts, under the columns' keys; an empty field where there is none,
     several in one field with spaces between. A text that a spreadsheet would take for a formula has
-    an apostrophe before it, as they show none; what a terminal would carry out is escaped, as in
-    tables of text."""
+    an apostrophe before it, as they show none."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(column.key for column in table.columns)
@@ -217,10 +216,7 @@ def as_csv(table: Table) -> str:
 
 def _field(value: object) -> object:
     text = " ".join(map(str, value)) if isinstance(value, tuple) else value
-    if not isinstance(text, str):
-        return text
-    shown = printable(text, len(text))
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
 
 
 def as_json(table: Table) -> str:
