@@ -129,8 +129,11 @@ class Call:
         return self.build.steps[names[0]].layer if names else None
 
     def _plain(self, argument: str, parameter: Any) -> Parameter:
-        if not isinstance(parameter, Parameter) or not parameter.seen.is_plain:
+        if not isinstance(parameter, Parameter):
             raise self.refused(f"its {argument} is calculated, not a parameter")
+        if not parameter.seen.is_plain:
+            what = f"a part of {parameter.name}, or that in another order"
+            raise self.refused(f"its {argument} is {what}, and a layer takes a parameter as it is")
         return parameter
 
     def only(self, **allowed: Any) -> None:
@@ -414,7 +417,9 @@ class Graph:
 
         seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
         if isinstance(viewed, Parameter):
-            return replace(viewed, seen=viewed.seen.seen_as(seen.numpy()))
+            parts = [seen] if isinstance(seen, torch.Tensor) else seen
+            tables = [replace(viewed, seen=viewed.seen.seen_as(part.numpy())) for part in parts]
+            return tables[0] if isinstance(seen, torch.Tensor) else tables
         if isinstance(seen, torch.Tensor):
             return self._copied_between(call, viewed, node, seen.numpy(), places)
         return [call.value().seen_as(part.numpy()) for part in seen]
