@@ -445,6 +445,31 @@ def test_a_sum_of_any_number_of_values_is_added_by_twos(capsys, tmp_path):
     assert kinds(imported(capsys, path)) == ["relu", "add", "add", "add"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes", "padding"),
+    [
+        ("ConvTranspose", {"kernel_shape": [4, 4], "strides": [2, 2]}, 1),
+        ("ConvTranspose", {"kernel_shape": [3, 3], "strides": [2, 2]}, None),
+        ("AveragePool", {"kernel_shape": [3, 3], "count_include_pad": 1}, 1),
+        ("AveragePool", {"kernel_shape": [2, 2], "count_include_pad": 1}, None),
+    ],
+)
+def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes, padding):
+    size = attributes["kernel_shape"]
+    read = ["x", "k", "kb"] if kind == "ConvTranspose" else ["x"]
+    nodes = [
+        onnx.helper.make_node(kind, read, ["c"], auto_pad="SAME_UPPER", **attributes),
+        onnx.helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        onnx.helper.make_node("Flatten", ["p"], ["y"]),
+    ]
+    constants = {"k": numbers(3, 3, *size), "kb": numbers(3)} if len(read) > 1 else {}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 3, 6, 6])
+    if padding is None:
+        assert "auto_pad adds more zeros at one end" in refused(capsys, path, "--as-is")
+    else:
+        assert imported(capsys, path, "--as-is")["layers"][0]["padding"] == padding
+
+
 def test_a_sample_of_any_size_is_said(capsys, tmp_path):
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
     path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=["n", "columns"])
