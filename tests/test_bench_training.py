@@ -2,6 +2,7 @@
 """Rows that train: executions, steps, what a loop does beside them, and networks in use."""
 
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -52,6 +53,21 @@ def test_each_execution_has_its_row_and_auto_says_what_it_chose(tmp_path):
     assert "chosen" not in eager and "chosen" not in fused
     assert auto["chosen"]["execution"] in ("eager", "fused")
     assert 1 <= int(auto["chosen"]["cpu_threads"]) <= 2
+
+
+def test_a_network_that_magnifies_rounding_says_so(tmp_path):
+    sines = [
+        {"type": "linear", "out_features": 64},
+        {"type": "affine", "scale": 30.0},
+        {"type": "sin"},
+    ]
+    network = {"name": "sines", "input": {"shape": [2], "type": "f32"}, "outputs": 3, "loss": "mse"}
+    network["layers"] = [*sines * 5, {"type": "linear", "out_features": 3}]
+    path = tmp_path / "sines.json"
+    path.write_text(json.dumps(network), "utf-8")
+    flags = ("--family=Minibatch", "--batch=64", "--threads=1", "--cuda=off", *SHORT)
+    done = bench(f"--network={path}", *flags, code=1)
+    assert "tolerance 1e-05); the network magnifies rounding: " in done.stderr
 
 
 def test_sweeps_have_the_executions_that_a_network_can_have():

@@ -123,16 +123,19 @@ Verification verify_between_kinks(Program& program, const Workload& workload, Re
 /// rounding changes: what verify_operations() is to see.
 Workload with_visible_updates(Workload workload);
 
+/// A loss that may differ by so much, relative, is decided by rounding.
+inline constexpr double most_of_loss = 1e-2;
+
 /// What a training in f32 may differ by where rounding decides much of it, as in deep
 /// normalized networks: three times as much as the trajectory does from those of five starts that
 /// are off by up to 16 roundings. But of the parameters at most half of what the steps changed, of
-/// the losses 1e-2, and never less than tolerance_for(). Where parameters are compared tensor by
-/// tensor, so is this; but a tensor that the steps hardly change in float64, by less than 16
-/// roundings of what they change in all, has no gradient but rounding, and may differ by what the
-/// vector of all may. In coarser precisions it is tolerance_for().
-/// The trajectory is cut short before the first step, behind the second, whose loss would need more
-/// than 1e-2: what follows says nothing of the program any more. Of `copies` that train at once it
-/// then has as many steps of each.
+/// the losses most_of_loss, and never less than tolerance_for(). Where parameters are compared
+/// tensor by tensor, so is this; but a tensor that the steps hardly change in float64, by less than
+/// 16 roundings of what they change in all, has no gradient but rounding, and may differ by what
+/// the vector of all may. In coarser precisions it is tolerance_for(). The trajectory is cut short
+/// before the first step, behind the second, whose loss would need more than that: what follows
+/// says nothing of the program any more. Of `copies` that train at once it then has as many steps
+/// of each.
 Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& dataset,
                                  Trajectory& trajectory, Precision precision = Precision::f32,
                                  std::int64_t shares = 1, std::int64_t copies = 1);

@@ -419,7 +419,6 @@ Tolerance tolerance_of_roundings(const Workload& workload, const Dataset& datase
   constexpr std::uint64_t starts = 5;
   constexpr double further = 3;
   constexpr double most_of_update = 0.5;
-  constexpr double most_of_loss = 1e-2;
   Tolerance tolerance = tolerance_for(workload, precision);
   if (precision != Precision::f32 || stored_precision(workload) != Precision::f32) {
     return tolerance;
