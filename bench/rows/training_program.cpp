@@ -327,16 +327,14 @@ Verification Training::verified(Program& program, const Workload& workload,
       try {
         return verify(program, workload, determined, tolerance);
       } catch (const Mismatch&) {
-        if (tolerance.loss < most_of_loss) {
+        if (tolerance.loss < most_of_loss || !mismatch.error || !mismatch.tolerance) {
           throw Mismatch(mismatch);  // what was found first is what is wrong
         }
-        Mismatch undecided(std::string(mismatch.what()) +
+        throw Mismatch(std::string(mismatch.what()) +
                            "; the network magnifies rounding: from starts that are 16 roundings "
                            "off the reference's own loss differs by 0.3 % or more, so that in "
-                           "float32 nothing can be verified");
-        undecided.error = mismatch.error;
-        undecided.tolerance = mismatch.tolerance;
-        throw undecided;
+                           "float32 nothing can be verified",
+                       *mismatch.error, *mismatch.tolerance);
       }
     }
   }
