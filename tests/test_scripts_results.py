@@ -174,10 +174,11 @@ def test_a_file_brings_neither_a_command_nor_a_path(word, tries, tmp_path, monke
 
 def test_each_flag_is_known_to_be_harmless_or_not():
     told = re.findall(r"^  (--[a-z_-]+)", ran(BENCH, "--help").stdout, re.MULTILINE)
-    unsafe = {"--peer", "--meter", "--out", "--budget", "--resume", "--network", "--data"}
+    unsafe = {"--peer", "--meter", "--out", "--benchmark_out", "--budget", "--resume", "--network"}
+    unsafe |= {"--data"}
     of_others = {flag for flags in peers.FLAGS.values() for flag in flags} | {"--torch-device"}
     tells = run.TELLING | {"--network-schema", "--worker", "--version", "--help"}
-    known = resume.HARMLESS - of_others - {"--v"}
+    known = resume.HARMLESS - of_others
     assert known | unsafe | tells == {*told} and not known & (unsafe | tells)
 
 

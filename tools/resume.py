@@ -26,8 +26,12 @@ HARMLESS = {
     *("--patience", "--placement", "--planned-memory", "--precision", "--products", "--program"),
     *("--ranks", "--refine", "--rows", "--scale", "--shuffle", "--sweep", "--threads"),
     *("--torch-device", "--v", "--weight-decay", "--zero"),
-    *("--benchmark_context", "--benchmark_enable_random_interleaving", "--benchmark_filter"),
-    *("--benchmark_min_time", "--benchmark_repetitions"),
+    *("--benchmark_color", "--benchmark_context", "--benchmark_counters_tabular"),
+    *("--benchmark_display_aggregates_only", "--benchmark_dry_run"),
+    *("--benchmark_enable_random_interleaving", "--benchmark_filter", "--benchmark_format"),
+    *("--benchmark_min_time", "--benchmark_min_warmup_time", "--benchmark_out_format"),
+    *("--benchmark_perf_counters", "--benchmark_repetitions"),
+    *("--benchmark_report_aggregates_only", "--benchmark_time_unit"),
     *(flag for flags in peers.FLAGS.values() for flag in flags),
 }
 _OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")

@@ -274,8 +274,8 @@ def test_the_verdict_names_the_faster_one_with_an_interval(read, times, first):
 
 def test_files_of_one_machine_have_their_names_in_the_verdict(read):
     files = [each.file for each in pair_of(read, 1.2).standings]
-    one = [replace(file, machine=replace(file.machine, id="m")) for file in files]
-    (verdict,) = verdicts(side_by_side(one, baseline=one[0]))
+    of_one_machine = [replace(file, machine=replace(file.machine, id="m")) for file in files]
+    (verdict,) = verdicts(side_by_side(of_one_machine, baseline=of_one_machine[0]))
     assert verdict.startswith("m (b) trains 1.") and " as fast as m (a)" in verdict
 
 
