@@ -72,6 +72,7 @@ class Graph(Protocol):
     """A graph of PyTorch's or of ONNX's."""
 
     build: Builder
+    arguments: dict[str, Any]  # Values
     output: Value
     end: str
 

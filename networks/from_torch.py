@@ -417,7 +417,7 @@ class Graph:
 
         seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
         if isinstance(viewed, Parameter):
-            parts = [seen] if isinstance(seen, torch.Tensor) else seen
+            parts = tree_leaves(seen)
             tables = [replace(viewed, seen=viewed.seen.seen_as(part.numpy())) for part in parts]
             return tables[0] if isinstance(seen, torch.Tensor) else tables
         if isinstance(seen, torch.Tensor):

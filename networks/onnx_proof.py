@@ -17,9 +17,8 @@ from networks.proof import (
     BATCHES,
     ENDS,
     MORE,
-    differs_of_more,
+    difference_of_more,
     for_bench,
-    more_for_bench,
     rebuilt,
     seen,
 )
@@ -86,12 +85,9 @@ def _prove_of_more(
             f"the file runs on {BATCH} samples and not on {MORE} ({in_short(error)}), though its "
             "batch may have any size; export it with a batch that is used as a whole"
         ) from error
-    if many.ndim != len(few):
-        raise Refused(f"the network gives other dimensions for {MORE} samples than for {BATCH}")
+    expected = torch.from_numpy(many.copy())
     with torch.no_grad():
-        own_x = more_for_bench(_numbers(given), list(graph.arguments.values()))
-        mine = ENDS[graph.end](network(own_x))
-    apart = differs_of_more(torch.from_numpy(many.copy()), mine, graph.output, few)
+        apart = difference_of_more(graph, network, _numbers(given), expected, few)
     if not apart <= TOLERANCE:
         raise Refused(
             f"the imported network gives other numbers than onnx's reference evaluator for {MORE} "

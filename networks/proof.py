@@ -15,6 +15,7 @@ from torch.export.graph_signature import InputKind
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from networks.ending import Graph as Imported
 from networks.from_torch import Graph
 from networks.strides import samples_of
 from networks.user_module import Input, in_float64
@@ -105,7 +106,7 @@ def _of_samples(places: np.ndarray, value: Value, shape: Sequence[int]) -> tuple
     return rows, inner[line == line[0]].ravel()
 
 
-def more_for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
+def _more_for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> torch.Tensor:
     """for_bench() of MORE samples."""
     axis, shape = int(values[0].time_first), list(values[0].shape)
     sample = [size for at, size in enumerate(shape) if at != axis]
@@ -116,9 +117,20 @@ def more_for_bench(given: Sequence[torch.Tensor], values: Sequence[Value]) -> to
     return numbers.reshape(MORE, *sample).movedim(0, axis).contiguous()
 
 
-def differs_of_more(expected: torch.Tensor, mine: torch.Tensor, value: Value, few: Any) -> float:
-    """The largest relative difference of MORE samples, of which the original gave `expected` and
-    the layer of `value` `mine`; `few`: the shape of the original's result of an import's batch."""
+def difference_of_more(
+    graph: Imported,
+    network: nn.Module,
+    given: Sequence[torch.Tensor],
+    expected: torch.Tensor,
+    few: Sequence[int],
+) -> float:
+    """The largest relative difference of MORE samples, of which the original gives `expected` and
+    the network built again its own; `few`: the shape of the original's result of an import's batch.
+    Refused where the two can't be compared."""
+    if expected.ndim != len(few):
+        raise Refused(f"the network gives other dimensions for {MORE} samples than for {BATCH}")
+    mine = ENDS[graph.end](network(_more_for_bench(given, list(graph.arguments.values()))))
+    value = graph.output
     rows, inner = _of_samples(value.places.reshape(few), value, expected.shape)
     axis, shape = int(value.time_first), list(value.shape)
     shape[axis] = MORE
@@ -127,7 +139,7 @@ def differs_of_more(expected: torch.Tensor, mine: torch.Tensor, value: Value, fe
 
 
 def _prove_of_more(
-    network: nn.Module, again: nn.Module, graph: Graph, wanted: Sequence[Input], few: Any
+    network: nn.Module, again: nn.Module, graph: Graph, wanted: Sequence[Input], few: Sequence[int]
 ) -> float:
     given = [read.random(but=graph.paddings, batch=MORE) for read in wanted]
     with torch.no_grad(), WithoutDropout(), in_float64():
@@ -138,12 +150,8 @@ def _prove_of_more(
                 f"the network runs on {BATCH} samples and not on {MORE} ({in_short(error)}), so "
                 "it is one for a batch of that size alone"
             ) from error
-        if expected.ndim != len(few):
-            raise Refused(f"the network gives other dimensions for {MORE} samples than for {BATCH}")
-        prepared = [graph.prepared(name, x) for name, x in zip(graph.arguments, given, strict=True)]
-        own_x = more_for_bench(prepared, list(graph.arguments.values()))
-        mine = ENDS[graph.end](again(own_x))
-    difference = differs_of_more(expected, mine, graph.output, few)
+        prepared = list(map(graph.prepared, graph.arguments, given))
+        difference = difference_of_more(graph, again, prepared, expected, few)
     if not difference <= TOLERANCE:
         raise Refused(
             f"the imported network gives other numbers than the original for {MORE} samples, and "

@@ -119,14 +119,14 @@ std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
 
 /// Whether the flag has that among its words: --benchmark_list_tests has --list.
 bool has_word(const std::string& flag, const std::string& typed) {
-  const std::string words =
-      "_" + flag.substr(std::min(flag.find_first_not_of('-'), flag.size())) + "_";
-  std::string word = "_" + typed.substr(std::min(typed.find_first_not_of('-'), typed.size())) + "_";
-  std::ranges::replace(word, '-', '_');
-  std::string like = words;
-  std::ranges::replace(like, '-', '_');
+  const auto words = [](std::string text) {
+    text.erase(0, text.find_first_not_of('-'));
+    std::ranges::replace(text, '-', '_');
+    return "_" + text + "_";
+  };
   constexpr std::size_t shortest = 3;
-  return word.size() >= shortest + 2 && like.find(word) != std::string::npos;
+  const std::string word = words(typed);
+  return word.size() >= shortest + 2 && words(flag).find(word) != std::string::npos;
 }
 
 /// The flag that a mistyped one is a part of, or that is most like it by the number of edits
