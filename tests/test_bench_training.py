@@ -290,15 +290,15 @@ def test_a_row_is_one_pass_of_one_batch_with_all_outputs_verified(passes):
 
 
 def test_passes_are_timed_one_by_one(passes):
-    untimed = [entry["name"] for entry in samples(passes) if "latency_passes" not in entry]
+    timed = [entry for entry in samples(passes) if "latency_passes" in entry]
+    untimed = {row["name"] for row in passes["rows"]} - {entry["name"] for entry in timed}
     assert all("lenet-5/batch:40/" in name for name in untimed)  # which may take more than 5 ms
-    for entry in samples(passes):
-        if entry["name"] in untimed:
-            continue
+    for entry in timed:
         seconds = [entry[key] for q in QUANTILES if (key := f"latency_{q}_seconds") in entry]
         assert seconds == sorted(seconds) and seconds[0] > 0
         assert 20 <= entry["latency_passes"] <= 10_000
-        assert ("latency_p999_seconds" in entry) == (entry["latency_passes"] >= 1000)
+        fewest = min(one["latency_passes"] for one in timed if one["name"] == entry["name"])
+        assert ("latency_p999_seconds" in entry) == (fewest >= 1000)  # in all of a row or in none
         assert 0 < entry["clock_seconds"] < seconds[0] or "disc" in entry["name"]
 
 
