@@ -58,10 +58,10 @@ class BudgetTest : public MadeRows {
   }
 
   void measure(double seconds, const std::function<void(double seconds)>& look_closer = {}) {
-    measure({.budget_seconds = seconds}, look_closer);
+    measure({.limits = {.budget_seconds = seconds}}, look_closer);
   }
 
-  void measure(const PassOptions& options,
+  void measure(const ScheduleOptions& options,
                const std::function<void(double seconds)>& look_closer = {}) {
     run(options, repetitions_, *worker(), look_closer);
     for (const std::string& name : rows_.names()) {
@@ -201,7 +201,7 @@ TEST_F(BudgetTest, TellsHowLongTheRestWillTake) {
     add("cuda", 100 + batch, {0, seconds}, {0, seconds / 2}, "Epoch");
   }
   // Without disturbed rows again: whether there are any, the machine of the moment decides.
-  measure({.closer_seconds = closer_seconds, .most_passes = 9, .share_again = 0},
+  measure({.limits = {.most_passes = 9, .share_again = 0}, .closer_seconds = closer_seconds},
           [&](double /*seconds*/) { pass_time(closer_seconds); });
   const double all = spent_.all();
   std::size_t looked_at = 0;

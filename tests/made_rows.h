@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "../bench/command_line/arguments.h"
-#include "../bench/run/passes.h"
+#include "../bench/run/turns.h"
 #include "../bench/worker/bench_worker.h"
 
 namespace crossover::test {
@@ -52,21 +52,21 @@ class MadeRows : public testing::Test {
   }
 
   /// `repetitions`: of each row.
-  void run(bench::PassOptions options, int repetitions, bench::Worker& worker,
+  void run(bench::ScheduleOptions options, int repetitions, bench::Worker& worker,
            const std::function<void(double seconds)>& look_closer = {}) {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     bench::Reporter reporter(rows_, plan_.size(), {});
     bench::Sampler sampler(rows_, reporter, spent_, worker,
                            {.min_time_seconds = effort_.min_time_seconds});
-    options.repetitions = repetitions;
-    bench::Passes passes(std::move(options), spent_, rows_, sampler);
-    seconds_left_ = [&] { return passes.seconds_left(); };
-    passes.measure(plan_, has_networks(plan_), look_closer);
+    options.limits.repetitions = repetitions;
+    bench::Schedule schedule(std::move(options), spent_, rows_, plan_, has_networks(plan_));
+    seconds_left_ = [&] { return schedule.seconds_left(); };
+    bench::measure(schedule, spent_, rows_, sampler, {.look_closer = look_closer});
     seconds_left_ = {};
     testing::internal::GetCapturedStdout();
     said_ = testing::internal::GetCapturedStderr();
-    left_open_ = passes.left_open();
+    left_open_ = schedule.left_open();
     unmeasured_ = reporter.unmeasured();
     EXPECT_EQ(held_, 0);
   }

@@ -50,9 +50,9 @@ class Turns : public MadeRows {
     return [this] { return worker(); };
   }
 
-  Names measured(const PassOptions& options = {}) { return measured(options, *worker()); }
+  Names measured(const ScheduleOptions& options = {}) { return measured(options, *worker()); }
 
-  Names measured(const PassOptions& options, Worker& by) {
+  Names measured(const ScheduleOptions& options, Worker& by) {
     log_.clear();
     spent_ = {};
     run(options, repetitions, by);
@@ -244,7 +244,7 @@ TEST_F(Turns, OfEachPassAreAnotherInstanceInANewProcess) {
   add("cuda", "disc-2");
   add("cpu", "disc-3");
   Renewed worker(fresh());
-  EXPECT_EQ(without_repeats(measured({.most_passes = 9}, worker)),
+  EXPECT_EQ(without_repeats(measured({.limits = {.most_passes = 9}}, worker)),
             (Names{"cpu disc-2", "cuda disc-2", "cpu disc-3", "cpu disc-2", "cuda disc-2",
                    "cpu disc-3", "cpu disc-2", "cuda disc-2", "cpu disc-3"}));
   EXPECT_EQ(worker.renewals, repetitions - 1);
@@ -257,7 +257,7 @@ TEST_F(Turns, OfAnInstanceThatIsUnavailableLeaveTheEarlierRepetitions) {
   add("cpu", "disc-2");
   Renewed worker(fresh());
   worker.fail_in(2, {{"outcome", "skipped"}, {"error_message", "not enough memory"}});
-  measured({.most_passes = 9}, worker);
+  measured({.limits = {.most_passes = 9}}, worker);
   const Record& record = rows_[plan_[0].name].record;
   EXPECT_EQ(record.outcome, Outcome::measured);
   EXPECT_EQ(instances_of(rows_[plan_[0].name]), std::vector<int>{0});
@@ -267,7 +267,7 @@ TEST_F(Turns, OfAnInstanceWithWrongResultsAreAFailure) {
   add("cpu", "disc-2");
   Renewed worker(fresh());
   worker.fail_in(3, {{"outcome", "failed"}, {"error_message", "the results differ"}});
-  measured({.most_passes = 9}, worker);
+  measured({.limits = {.most_passes = 9}}, worker);
   EXPECT_EQ(rows_[plan_[0].name].record.outcome, Outcome::failed);
   EXPECT_EQ(unmeasured_, 1U);
 }
@@ -293,7 +293,7 @@ TEST_F(Turns, AllComeOfAGroupWhoseFurtherInstancesTurnOutToBeDear) {
     rows_[planned.name].repetitions = many;
   }
   Dear worker(fresh());
-  measured({.most_passes = many}, worker);
+  measured({.limits = {.most_passes = many}}, worker);
   for (const PlannedRow& planned : plan_) {
     const Record& record = rows_[planned.name].record;
     EXPECT_EQ(record.repetitions.size(), std::size_t{many});
@@ -330,7 +330,7 @@ TEST_F(Turns, ComeAgainForRowsThatWereDisturbedOnceTheMachineIsQuietWhileThereIs
     add("cpu", "disc-2", threads);
     add("cpu", "disc-3", threads);
     Disturbed worker(fresh(), threads);
-    measured({.share_again = share,
+    measured({.limits = {.share_again = share},
               .is_quiet =
                   [&] {
                     worker.is_busy = !ends;

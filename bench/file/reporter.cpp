@@ -134,10 +134,10 @@ double flops_per_second(const Row& row, double seconds_of_iteration) {
 
 }  // namespace
 
-void Reporter::begin_pass(int number, int of) {
+void Reporter::begin_pass(const std::string& words, bool is_first) {
   of_pass_ = 0;
-  pass_ = of > 1 ? "pass " + std::to_string(number) + " of " + std::to_string(of) : "";
-  is_first_pass_ = number == 1;
+  pass_ = words;
+  is_first_pass_ = is_first;
   if (is_first_pass_ || has_terminal()) {
     return;
   }
@@ -149,7 +149,7 @@ void Reporter::begin_pass(int number, int of) {
 void Reporter::add(const std::string& name) {
   const Row& row = rows_[name];
   const bool failed = row.record.outcome != Outcome::measured;
-  const bool is_complete = failed || std::ssize(row.record.repetitions) >= row.wanted;
+  const bool is_complete = failed || std::ssize(row.record.repetitions) >= row.turns.wanted;
   if (!row.reported_by_caller) {
     reported_.insert(name);
   }

@@ -29,8 +29,8 @@ class Reporter {
   /// From here on lines tell how long all that follows will take.
   void tell_time_left(std::function<double()> seconds) { seconds_left_ = std::move(seconds); }
 
-  /// Over all rows that are not complete yet.
-  void begin_pass(int number, int of);
+  /// Over all rows that are not complete yet. `words`: "pass 2 of 9"; empty: there is one.
+  void begin_pass(const std::string& words, bool is_first);
   /// A row that has had its turns; with more repetitions than before, they take the place of the
   /// former. It is shown once, when it has all that are wanted.
   void add(const std::string& name);
@@ -51,7 +51,7 @@ class Reporter {
   Instant start_ = std::chrono::steady_clock::now();
   std::size_t selected_;  ///< with those of an earlier run
   std::function<double()> seconds_left_ = [] { return 0.0; };
-  std::string pass_;  ///< "pass 2 of 9"; empty: there is one
+  std::string pass_;
   bool is_first_pass_ = true;
   std::size_t of_pass_ = 0;  ///< rows that had their turns in it
   std::set<std::string> reported_, shown_, unmeasured_;

@@ -150,13 +150,39 @@ struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann'
   [[nodiscard]] std::vector<double> seconds() const;
 };
 
-// ---- the row
+/// What a row costs, as far as it is known.
+struct RowCosts {
+  double first_making = 0;       ///< seconds, with the verification
+  std::optional<double> making;  ///< of one more instance
+  double repetition = 0;         ///< of the last one, with all around it
+};
+
+/// How far a row has come in a sweep. In seconds.
+struct Turns {
+  int kept = 0;                 ///< repetitions of an earlier run
+  int wanted = 0;               ///< repetitions, before it is shown; 0: whatever it has
+  double planned = 0;           ///< with what the row is the first to need
+  std::optional<double> first;  ///< its first turn in this run, with all before
+  double least = 0;             ///< of the turns that it had
+  double took = 0;              ///< all of these
+  bool is_closed = false;       ///< no more can be had of it
+};
+
+/// What was told of a row last, and what its next repetition has to tell.
+struct Telling {
+  std::optional<nlohmann::ordered_json> first_steps;  ///< once an instance of it was verified
+  std::vector<std::string> earlier_doubts;            ///< of instances before
+  std::map<std::string, double> once;                 ///< for its next repetition
+  std::size_t reported_turns = 0;
+  Record reported;
+};
+
+// ---- the row: what is planned, and behind it all that is known by now.
 
 struct Row {
   Configuration configuration;
   Device* device = nullptr;
   int repetitions = 0;           ///< 0: as many as the sweep's
-  int wanted = 0;                ///< repetitions, before it is shown; 0: whatever it has
   double min_time_seconds = 0;   ///< of one repetition; 0: the sweep's
   ExpectedSeconds expected;      ///< a guess, for the time left and for a plan
   std::string reference;         ///< what rows share that is computed once; empty: nothing
@@ -170,7 +196,10 @@ struct Row {
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
 
-  Record record;  ///< what is known of it by now
+  Record record;
+  RowCosts costs;
+  Turns turns;
+  Telling telling;
 };
 
 /// During which others had the processors so long that the time says more of them than of the row:

@@ -136,18 +136,11 @@ void Sampler::give_up(Device& gpu, const std::string& reason) {
   prepared_.erase(&worker_);
 }
 
-std::vector<std::string> Sampler::to_try_again() {
-  std::vector<std::string> names = std::exchange(ended_workers_, {});
-  std::erase_if(names, [&](const std::string& name) {
-    return !rows_[name].device->failure.empty() || !rows_[name].record.ended_worker;
-  });
-  return names;
-}
-
 void Sampler::begin_anew(const std::string& name) {
   Row& row = rows_[name];
   row.warnings.push_back("measured in a second try; in the first one: " + row.record.reason);
-  sampled_[name] = {};
+  row.costs = {};
+  row.telling = {};
   put_back(name);
 }
 
@@ -184,9 +177,9 @@ bool Sampler::prepare(const std::string& name, Row& row) {
       request["chosen"] = configuration_json(chosen);
     }
   }
-  Sampled& sampled = sampled_[name];
-  if (sampled.first_steps) {
-    request["first_steps"] = *sampled.first_steps;
+  Telling& telling = row.telling;
+  if (telling.first_steps) {
+    request["first_steps"] = *telling.first_steps;
   }
   const double begun = spent_.all();
   const Json answer = ask(row, request);
@@ -194,7 +187,7 @@ bool Sampler::prepare(const std::string& name, Row& row) {
     return false;
   }
   record.facts.update(answer.at("facts"));  // that of the first was verified, and says how
-  RowCosts& costs = sampled.costs;
+  RowCosts& costs = row.costs;
   const double seconds = spent_.all() - begun;
   if (costs.first_making == 0) {
     costs.first_making = seconds;
@@ -209,14 +202,14 @@ bool Sampler::prepare(const std::string& name, Row& row) {
                      (is_verified_once ? 0 : told->value("verification", 0.0));
     }
   }
-  if (answer.contains("first_steps") && !sampled.first_steps) {
-    sampled.first_steps = answer["first_steps"];
+  if (answer.contains("first_steps") && !telling.first_steps) {
+    telling.first_steps = answer["first_steps"];
   }
   if (record.instances == 0) {
-    sampled.once = numbers_in(answer.at("once"));
+    telling.once = numbers_in(answer.at("once"));
   }
   ++record.instances;
-  sampled.earlier_doubts = record.doubts;
+  telling.earlier_doubts = record.doubts;
   prepared_[&worker_of(row)].insert(name);
   return true;
 }
@@ -229,11 +222,11 @@ void Sampler::renew_workers() {
   }
 }
 
-void Sampler::begin_pass(int number, int of) {
-  if (number > 1) {
+void Sampler::begin_pass(const std::string& words, bool is_first) {
+  if (!is_first) {
     renew_workers();
   }
-  reporter_.begin_pass(number, of);
+  reporter_.begin_pass(words, is_first);
 }
 
 std::optional<double> Sampler::repeat(const std::string& name) {
@@ -263,14 +256,14 @@ std::optional<double> Sampler::repeat(const std::string& name) {
     prepared_[&worker_of(row)].erase(name);
     return std::nullopt;
   }
-  Sampled& sampled = sampled_[name];
+  Telling& telling = row.telling;
   Repetition repetition = repetition_in(answer.at("times"));
   repetition.instance = record.instances - 1;
   if (options_.energy != nullptr) {
     options_.energy->count_error(repetition.seconds * static_cast<double>(repetition.iterations),
                                  repetition.counters);
   }
-  repetition.counters.merge(std::exchange(sampled.once, {}));
+  repetition.counters.merge(std::exchange(telling.once, {}));
   if (!record.repetitions.empty()) {  // what this instance did not profile, an earlier one did
     for (const auto& [counter, value] : record.repetitions.back().counters) {
       if (is_profile(counter)) {
@@ -279,13 +272,13 @@ std::optional<double> Sampler::repeat(const std::string& name) {
     }
   }
   record.repetitions.push_back(std::move(repetition));
-  sampled.costs.repetition = spent_.all() - begun;
+  row.costs.repetition = spent_.all() - begun;
   if (answer.contains("was_paused") && !answer.contains("measured_again")) {
-    sampled.earlier_doubts.emplace_back(paused_within);
+    telling.earlier_doubts.emplace_back(paused_within);
     record.doubts.emplace_back(paused_within);
   }
   if (answer.contains("doubts")) {  // of this instance
-    record.doubts = sampled.earlier_doubts;
+    record.doubts = telling.earlier_doubts;
     for (const std::string doubt : answer["doubts"]) {
       if (!contains(record.doubts, doubt)) {
         record.doubts.push_back(doubt);
@@ -302,42 +295,40 @@ void Sampler::release(const std::string& name, Row& row) {
 }
 
 void Sampler::put_back(const std::string& name) {
-  release(name, rows_[name]);
-  Sampled& sampled = sampled_[name];
-  if (sampled.reported_turns == 0) {
-    sampled = {};
+  Row& row = rows_[name];
+  release(name, row);
+  if (row.telling.reported_turns == 0) {
+    row.costs = {};
+    row.telling = {};
   }
-  rows_[name].record = sampled.reported;
+  row.record = row.telling.reported;
 }
 
 void Sampler::finish(const std::string& name) {
   Row& row = rows_[name];
-  Sampled& sampled = sampled_[name];
-  if (turns_of(row.record) == sampled.reported_turns) {
+  Telling& telling = row.telling;
+  if (turns_of(row.record) == telling.reported_turns) {
     return;
   }
   release(name, row);
   if (!row.lead.empty()) {
     check_against_lead(row, rows_[row.lead]);
   }
-  if (row.record.ended_worker && !row.device->is_host) {
-    ended_workers_.push_back(name);
-  }
   // It ended for a reason that says nothing against the repetitions before.
   const bool is_unavailable = row.record.outcome == Outcome::skipped || row.record.ended_worker;
-  if (sampled.reported_turns > 0 && is_unavailable) {
+  if (telling.reported_turns > 0 && is_unavailable) {
     say(name + " keeps the repetitions that it has: " + row.record.reason);
     std::vector<Repetition> all = std::move(row.record.repetitions);
     const std::string reason = std::move(row.record.reason);
-    row.record = sampled.reported;
+    row.record = telling.reported;
     row.record.repetitions = std::move(all);
     row.record.doubts.push_back("has not all its repetitions: " + reason);
-    if (turns_of(row.record) == sampled.reported_turns) {
+    if (turns_of(row.record) == telling.reported_turns) {
       return;
     }
   }
-  sampled.reported_turns = turns_of(row.record);
-  sampled.reported = row.record;
+  telling.reported_turns = turns_of(row.record);
+  telling.reported = row.record;
   reporter_.add(name);
 }
 

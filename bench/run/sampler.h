@@ -27,13 +27,6 @@ struct SamplerOptions {
   const EnergyWatch* energy = nullptr;
 };
 
-/// What a row costs, as far as it is known.
-struct RowCosts {
-  double first_making = 0;       ///< seconds, with the verification
-  std::optional<double> making;  ///< of one more instance
-  double repetition = 0;         ///< of the last one, with all around it
-};
-
 class Sampler {
  public:
   /// `worker`: of the rows that have none of their own.
@@ -54,30 +47,16 @@ class Sampler {
 
   /// What is prepared is lost: the workers' processes end, and what comes next finds new ones.
   void renew_workers();
-  /// All rows are finished. Each pass but the first has new workers.
-  void begin_pass(int number, int of);
-  [[nodiscard]] const RowCosts& costs(const std::string& name) { return sampled_[name].costs; }
+  /// All rows are finished. Each pass but the first has new workers. `words`: "pass 2 of 9".
+  void begin_pass(const std::string& words, bool is_first);
 
   /// As if the row had had no turn since it was reported.
   void put_back(const std::string& name);
 
-  /// Rows on a GPU that ended their worker, for a second try when no other row can be lost by it.
-  /// None where the GPU is lost.
-  std::vector<std::string> to_try_again();
   /// As if it had had no turn yet, but for a warning.
   void begin_anew(const std::string& name);
 
  private:
-  /// What is known of a row beside its record.
-  struct Sampled {
-    RowCosts costs;
-    std::optional<Json> first_steps;          ///< once an instance of it was verified
-    std::vector<std::string> earlier_doubts;  ///< of instances before
-    std::map<std::string, double> once;       ///< for its next repetition
-    std::size_t reported_turns = 0;
-    Record reported;
-  };
-
   [[nodiscard]] Worker& worker_of(const Row& row) {
     return row.worker != nullptr ? *row.worker : worker_;
   }
@@ -99,10 +78,8 @@ class Sampler {
   Worker& worker_;
   SamplerOptions options_;
   std::map<Worker*, std::set<std::string>> prepared_;  ///< rows, by who holds them
-  std::map<std::string, Sampled> sampled_;
   std::string last_;  ///< whose turn it was
   Worker* last_worker_ = nullptr;
-  std::vector<std::string> ended_workers_;  ///< rows on a GPU
   double lost_seconds_ = 0;                 ///< in rows that ended workers
 };
 

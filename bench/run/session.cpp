@@ -22,10 +22,11 @@
 #include "file/reporter.h"
 #include "file/result_file.h"
 #include "rows/watches.h"
-#include "run/passes.h"
 #include "run/refine/contest.h"
 #include "run/refine/refine.h"
 #include "run/sampler.h"
+#include "run/schedule.h"
+#include "run/turns.h"
 
 namespace crossover::bench {
 namespace {
@@ -50,6 +51,7 @@ std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, 
         std::ssize(record.repetitions) >= repetitions_of(row, repetitions)) {
       return true;
     }
+    row.turns.kept = static_cast<int>(record.repetitions.size());
     row.record = std::move(record);
     return false;
   });
@@ -339,22 +341,21 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                   {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
                    .patience_seconds = arguments.patience_seconds,
                    .energy = energy.get()});
-  const auto closer = [&](double seconds) {
-    look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
-  };
   const bool as_asked = arguments.repetitions.has_value();
-  Passes passes(
-      {.repetitions = arguments.sweep.effort.repetitions,
-       .budget_seconds = arguments.budget_seconds,
+  Schedule schedule(
+      {.limits = {.repetitions = arguments.sweep.effort.repetitions,
+                  .budget_seconds = arguments.budget_seconds,
+                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes},
        .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
        .closer_seconds = closer_seconds(session, plan, sizes),
-       .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
        .shuffled = arguments.shuffles,
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
-      spent, rows, sampler);
-  reporter.tell_time_left([&passes] { return passes.seconds_left(); });
-  passes.measure(plan, with_networks, closer);
-  const std::vector<std::string>& open = passes.left_open();
+      spent, rows, plan, with_networks);
+  reporter.tell_time_left([&schedule] { return schedule.seconds_left(); });
+  measure(schedule, spent, rows, sampler, {.look_closer = [&](double seconds) {
+            look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+          }});
+  const std::vector<std::string> open = schedule.left_open();
   reporter.finish();
   note_idle("after");
   benchmark::Shutdown();
