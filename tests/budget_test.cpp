@@ -230,6 +230,23 @@ TEST_F(BudgetTest, TheCloserLookComesBehindAllWhereNoPassIsOfNetworks) {
   EXPECT_NEAR(most, 40, 1);
 }
 
+/// Three repetitions of a row take 31 s.
+TEST_F(BudgetTest, WhatEndsTooLateForTheFirstAnswerComesBehindIt) {
+  repetitions_ = 5;
+  for (int batch = 1; batch <= 4; ++batch) {
+    add("cpu", batch, {1, 10}, {1, 10}, pass_of_answer);
+  }
+  std::vector<std::size_t> when_answered;
+  when_answered_ = [&] {
+    for (const std::string& name : rows_.names()) {
+      when_answered.push_back(rows_[name].record.repetitions.size());
+    }
+  };
+  measure({.answer_seconds = 75});
+  EXPECT_EQ(when_answered, (std::vector<std::size_t>{3, 3, 0, 0}));
+  EXPECT_TRUE(left_open_.empty());
+}
+
 TEST_F(BudgetTest, ARowThatIsPutBackForMemoryAndHasNoTimeLeftIsOpen) {
   add("cpu", 1, {10, 1}, {10, 30});
   const std::string row = add("cuda", 1, {10, 1}, {60, 1});

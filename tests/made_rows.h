@@ -62,7 +62,8 @@ class MadeRows : public testing::Test {
     options.limits.repetitions = repetitions;
     bench::Schedule schedule(std::move(options), spent_, rows_, plan_, has_networks(plan_));
     seconds_left_ = [&] { return schedule.seconds_left(); };
-    bench::measure(schedule, spent_, rows_, sampler, {.look_closer = look_closer});
+    bench::measure(schedule, spent_, rows_, sampler,
+                   {.tell_answer = when_answered_, .look_closer = look_closer});
     seconds_left_ = {};
     testing::internal::GetCapturedStdout();
     said_ = testing::internal::GetCapturedStderr();
@@ -84,6 +85,7 @@ class MadeRows : public testing::Test {
   std::vector<bench::PlannedRow> plan_;
   bench::Spent spent_;
   std::function<double()> seconds_left_;  ///< of the run that goes on
+  std::function<void()> when_answered_;
   Names left_open_;
   std::string said_;
   std::size_t unmeasured_ = 0;

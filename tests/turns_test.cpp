@@ -25,14 +25,15 @@ class Turns : public MadeRows {
   Turns() : MadeRows({.repetitions = repetitions, .min_time_seconds = 1e-6}) {}
 
   /// "cpu disc-2", say.
-  void add(const std::string& device, const std::string& model, int threads = 1) {
+  void add(const std::string& device, const std::string& model, int threads = 1,
+           const std::string& pass = "Epoch") {
     Configuration configuration{{"family", "Epoch"}, {"model", model}, {"device", device}};
     if (device == "cpu") {
       configuration.emplace_back("cpu_threads", std::to_string(threads));
     }
     const std::string shown =
         device + " " + model + (threads > 1 ? " " + std::to_string(threads) : "");
-    MadeRows::add({.configuration = configuration}, "Epoch",
+    MadeRows::add({.configuration = configuration}, pass,
                   [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
                     if (held_ >= room_) {
                       log_.push_back(shown + " has no room");
@@ -137,6 +138,35 @@ TEST_F(Turns, AlternateOnOneDeviceWhereTheyGoTogether) {
   EXPECT_EQ(without_repeats(measured({.together = Together::all})),
             (Names{"cpu disc-2", "cpu disc-2 2", "cpu disc-2", "cpu disc-2 2", "cpu disc-2",
                    "cpu disc-2 2", "cpu disc-3"}));
+}
+
+TEST_F(Turns, OfWhatAnswersComeFirstWithFewRepetitionsAndTheRestBesideAllOthers) {
+  constexpr std::size_t many = 5;
+  add("cpu", "disc-2", 1, pass_of_answer);
+  add("cpu", "disc-4", 1, pass_of_answer);
+  add("cpu", "disc-3");
+  std::vector<std::size_t> when_answered;
+  when_answered_ = [&] {
+    for (const PlannedRow& planned : plan_) {
+      when_answered.push_back(rows_[planned.name].record.repetitions.size());
+    }
+  };
+  for (const PlannedRow& planned : plan_) {
+    rows_[planned.name].repetitions = many;
+  }
+  const Names log = without_repeats(measured({.answer_seconds = 1000}));
+  EXPECT_EQ(when_answered, (std::vector<std::size_t>{3, 3, 0}));
+  EXPECT_EQ(log, (Names{"cpu disc-2", "cpu disc-4", "cpu disc-2", "cpu disc-4", "cpu disc-3"}));
+  for (const PlannedRow& planned : plan_) {
+    EXPECT_EQ(rows_[planned.name].record.repetitions.size(), many);
+  }
+}
+
+TEST_F(Turns, OfOneNetworkAnswerNothing) {
+  add("cpu", "disc-2", 1, pass_of_answer);
+  add("cuda", "disc-2", 1, pass_of_answer);
+  when_answered_ = [] { ADD_FAILURE(); };
+  measured({.answer_seconds = 1000});
 }
 
 TEST_F(Turns, AreLeftByARowThatFails) {

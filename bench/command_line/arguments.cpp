@@ -50,6 +50,12 @@ std::vector<Flag> run_flags(Arguments& to) {
        "let another program measure the same work, in turn with these rows; given again, another "
        "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
+      {"--when-answered", "COMMAND",
+       "as soon as every second network of each ladder has three repetitions on each side, or "
+       "after "
+       "45 s, run this command by the shell, wait for it, and go on measuring; --out has its rows "
+       "by then",
+       into(to.when_answered)},
       {"--in-process", "",
        "measure in this process, for debuggers and profilers, instead of in a child",
        set(to.in_process, true)},

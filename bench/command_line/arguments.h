@@ -76,6 +76,7 @@ struct Arguments {
   std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
   bool in_process = false;         ///< measure without a child
   bool mixed = false;              ///< ranks may be on different processors
+  std::string when_answered;       ///< a command to run once what answers is measured; empty: none
   bool energy = false;             ///< read the meters around repetitions that are long enough
   std::string meter;               ///< a command that tells the joules so far; empty: the machine's
   double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)

@@ -84,7 +84,8 @@ double Estimates::next_turns(const std::vector<std::string>& names) const {
 
 bool Estimates::is_late(const std::string& name) const {
   const Turns& turns = rows_[name].turns;
-  return turns.first && turns.least > left() + tolerated_share_of_budget / 2 * limits_.budget_seconds.value_or(0);
+  return turns.first &&
+         turns.least > left() + tolerated_share_of_budget / 2 * limits_.budget_seconds.value_or(0);
 }
 
 double Estimates::guessed(const std::string& name) const {
@@ -120,23 +121,29 @@ double Estimates::promised() const {
   return sum;
 }
 
-bool Estimates::admits(const Group& group, double share) const {
+double Estimates::expected(const Group& group, int repetitions) const {
+  const std::map<std::string, Experience> known = experience();
+  double sum = 0;
+  for (const std::string& name : group) {
+    const Row& row = rows_[name];
+    const int spared = std::max(0, repetitions_at_first(name) - repetitions);
+    const auto of_kind = known.find(kind_of(row));
+    sum += (guessed(name) - spared * row.expected.repetition) *
+           (of_kind == known.end() ? 1 : misjudged(of_kind->second.took, of_kind->second.guessed));
+  }
+  return sum;
+}
+
+bool Estimates::admits(const Group& group, double end) const {
   if (!limits_.budget_seconds) {
     return true;
   }
-  const std::map<std::string, Experience> known = experience();
-  double seconds = 0;
-  for (const std::string& name : group) {
-    const auto of_kind = known.find(kind_of(rows_[name]));
-    seconds += guessed(name) * (of_kind == known.end()
-                                    ? 1
-                                    : misjudged(of_kind->second.took, of_kind->second.guessed));
-  }
-  const double budget = *limits_.budget_seconds;
+  const double seconds = expected(group, std::numeric_limits<int>::max());
   const double others = promised();
   // Should it take longer than expected, it still ends in time.
-  return seconds <= left() - others && doubt * seconds <= left() - others + tolerated_share_of_budget * budget &&
-         spent_.all() + others + seconds <= share * budget;
+  return seconds <= left() - others &&
+         doubt * seconds <= left() - others + tolerated_share_of_budget * budget() &&
+         spent_.all() + others + seconds <= end;
 }
 
 double Estimates::again(const Group& group) const {
@@ -166,10 +173,10 @@ double Estimates::left_of_all(double closer, bool are_disturbed_done) const {
     const Row& row = rows_[name];
     if (!row.record.has_had_a_turn()) {
       const auto of_kind = known.find(kind_of(row));
-      sum += guessed(name) *
-             (of_kind != known.end() ? misjudged(of_kind->second.took, of_kind->second.guessed)
-              : all.guessed > 0      ? all.took / all.guessed
-                                     : 1);
+      sum += guessed(name) * (of_kind != known.end()
+                                  ? misjudged(of_kind->second.took, of_kind->second.guessed)
+                              : all.guessed > 0 ? all.took / all.guessed
+                                                : 1);
     } else if (is_measured(name) && !row.turns.first) {  // by an earlier run
       sum += std::max(0, row.turns.wanted - taken(name)) * row.expected.repetition;
     }

@@ -52,16 +52,18 @@ class Estimates {
 
   // ---- In seconds.
 
-  [[nodiscard]] double left() const {
-    return limits_.budget_seconds ? *limits_.budget_seconds - spent_.all()
-                                   : std::numeric_limits<double>::infinity();
+  [[nodiscard]] double budget() const {
+    return limits_.budget_seconds.value_or(std::numeric_limits<double>::infinity());
   }
+  [[nodiscard]] double left() const { return budget() - spent_.all(); }
   /// Of one more turn of each of these rows.
   [[nodiscard]] double next_turns(const std::vector<std::string>& names) const;
   /// Whether there is no time for one more turn of the row, which has had some.
   [[nodiscard]] bool is_late(const std::string& name) const;
-  /// Whether the group ends in time, before that share of the budget is used.
-  [[nodiscard]] bool admits(const Group& group, double share) const;
+  /// Of rows that have not begun, with so many repetitions, by what rows like them took.
+  [[nodiscard]] double expected(const Group& group, int repetitions) const;
+  /// Whether the group ends in time, before so many seconds of the run.
+  [[nodiscard]] bool admits(const Group& group, double end) const;
   [[nodiscard]] double again(const Group& group) const;
   /// How long disturbed rows may be measured again in all.
   [[nodiscard]] double most_again() const {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -37,6 +39,10 @@ std::string network_of(const Row& row) { return said(row, "model") + "/" + said(
 
 std::size_t risk_of(const Row& row) {
   return facts_of(options_of(row.configuration).execution).risk;
+}
+
+bool is_a_plain_graph(const Row& row) {
+  return said(row, "execution") == "graph" && said(row, "products") != "autotuned";
 }
 
 // ---- Which rows a sweep of minutes has
@@ -109,24 +115,40 @@ std::vector<std::size_t> halving(std::size_t count) {
   return order;
 }
 
-/// By network of these rows, when its turn is: ladder by ladder, each network halves the widest gap
-/// between those before it, in the order of registration.
-std::map<std::string, std::size_t> turns_of(Rows& rows, const Names& names) {
+/// Every second one, the middle before the ends; of few rungs each.
+std::vector<std::size_t> every_second(std::size_t count) {
+  constexpr std::size_t few = 4;
+  std::vector<std::size_t> rungs;
+  for (std::size_t rung = 0; rung<count; rung += count> few ? 2 : 1) {
+    rungs.push_back(rung);
+  }
+  std::ranges::stable_sort(rungs, {}, [count](std::size_t rung) {
+    return std::abs(2 * static_cast<std::ptrdiff_t>(rung) -
+                    (static_cast<std::ptrdiff_t>(count) - 1));
+  });
+  return rungs;
+}
+
+/// By network of these rows, when its turn is: ladder by ladder, in the order of registration.
+/// `rungs` says which of so many have one, and in which order.
+std::map<std::string, std::size_t> turns_of(
+    Rows& rows, const Names& names,
+    const std::function<std::vector<std::size_t>(std::size_t count)>& rungs) {
   std::vector<std::pair<std::string, Names>> ladders;  // with their networks
-  std::map<std::string, std::size_t> turns;
+  std::set<std::string> met;
   for (const std::string& name : names) {
     const std::string network = network_of(rows[name]);
-    if (turns.emplace(network, 0).second) {
+    if (met.insert(network).second) {
       const std::string ladder = ladder_of(said(rows[name], "model"));
       const auto known = std::ranges::find(ladders, ladder, &std::pair<std::string, Names>::first);
       (known == ladders.end() ? ladders.emplace_back(ladder, Names()) : *known)
           .second.push_back(network);
     }
   }
-  std::size_t turn = 0;
+  std::map<std::string, std::size_t> turns;
   for (const auto& [ladder, networks] : ladders) {
-    for (const std::size_t rung : halving(networks.size())) {
-      turns[networks[rung]] = turn++;
+    for (const std::size_t rung : rungs(networks.size())) {
+      turns.emplace(networks[rung], turns.size());
     }
   }
   return turns;
@@ -176,10 +198,12 @@ class Sweeping {
   }
   static constexpr std::size_t step_of_the_others = most_risk + 1;
 
-  /// Where there is a GPU: of each network (of those on ladders, if there are any) the GPU's row
-  /// with which the least can go wrong, and the CPU's on all threads beside it, of several
-  /// executions that which was registered last (auto). They are a crossover, whatever comes of the
-  /// rest.
+  /// What the question needs before all else, of the networks on ladders, or without any, where
+  /// there is a GPU, of all. They are a crossover, whatever comes of the rest:
+  ///   with a GPU     of each network its row with which the least can go wrong, and the CPU's on
+  ///                  all threads beside it, of several executions that which was registered last
+  ///                  (auto); on ladders the next ways by risk as well, up to graphs
+  ///   without one    those of the ladder: by one thread, and by all
   [[nodiscard]] std::set<std::string> first() const {
     std::map<std::string, std::string> gpu;  // by network
     std::map<std::string, std::string> cpu;
@@ -189,21 +213,28 @@ class Sweeping {
     bool are_on_ladders = false;
     for (const std::string& name : of_the_ladder()) {
       const Row& row = rows_[name];
+      are_on_ladders |= is_on_a_ladder(name);
       if (on_gpu(row)) {
         std::string& least = gpu.try_emplace(network_of(row), name).first->second;
         least = risk_of(row) < risk_of(rows_[least]) ? name : least;
-        are_on_ladders |= is_on_a_ladder(name);
       } else if (said(row, "cpu_threads") == most_threads()) {
         cpu[network_of(row)] = name;
       }
     }
     std::set<std::string> found;
-    for (const auto& [network, name] : gpu) {
-      if (!are_on_ladders || is_on_a_ladder(name)) {
+    for (const std::string& name : of_the_ladder()) {
+      const Row& row = rows_[name];
+      const std::string network = network_of(row);
+      if (are_on_ladders ? !is_on_a_ladder(name) : gpu.empty()) {
+        continue;
+      }
+      const auto least = gpu.find(network);
+      const auto beside = cpu.find(network);
+      if (gpu.empty() ||
+          (least != gpu.end() &&
+           (on_gpu(row) ? least->second == name || (are_on_ladders && is_a_plain_graph(row))
+                        : beside != cpu.end() && beside->second == name))) {
         found.insert(name);
-        if (const auto beside = cpu.find(network); beside != cpu.end()) {
-          found.insert(beside->second);
-        }
       }
     }
     return found;
@@ -234,11 +265,11 @@ struct RankedRow {
   PlannedRow row;
 };
 
-/// Before the families: the first of the ladder where there is a GPU, ceilings, and what else a
-/// sweep puts there.
-constexpr std::size_t first_pass_of_families = 3;
+/// Before the families: what answers, others of the ladders, ceilings, and what else a sweep puts
+/// there.
+constexpr std::size_t first_pass_of_families = 4;
 
-/// The first of the ladder, and behind them:
+/// What answers, and where there is a GPU the others of the ladders. Behind them:
 ///   by worth        ceilings, an overview, then what is worth most; the GPU's before the CPU's
 ///   within a budget ceilings, the networks of the ladder, each step halving the widest gap between
 ///                   them, then what is worth most
@@ -247,10 +278,21 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
   const Sweeping sweep(rows, names);
   const std::set<std::string> first = sweep.first();
   Names first_names;  // in the order of registration
-  std::ranges::copy_if(names, std::back_inserter(first_names),
-                       [&](const std::string& name) { return first.contains(name); });
-  const std::map<std::string, std::size_t> first_turns = turns_of(rows, first_names);
-  const std::map<std::string, std::size_t> turns = turns_of(rows, sweep.of_the_ladder());
+  Names on_ladders;   // of these
+  for (const std::string& name : names) {
+    if (first.contains(name)) {
+      first_names.push_back(name);
+      if (!ladder_of(said(rows[name], "model")).empty()) {
+        on_ladders.push_back(name);
+      }
+    }
+  }
+  using Turns = std::map<std::string, std::size_t>;
+  const Turns answer_turns = turns_of(rows, on_ladders, every_second);
+  const Turns first_turns = turns_of(rows, first_names, halving);
+  const Turns turns = turns_of(rows, sweep.of_the_ladder(), halving);
+  const bool has_gpu =
+      std::ranges::any_of(names, [&](const auto& name) { return on_gpu(rows[name]); });
   const std::set<std::string> shown =
       by_worth ? overview(rows, names, first, sweep.most_threads()) : std::set<std::string>();
   std::map<std::string, std::size_t> met;  // families
@@ -259,31 +301,35 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
     const Row& row = rows[name];
     const BenchmarkFamily& its = family_in(row);
     const bool on_cpu = !on_gpu(row);
-    const std::size_t step = first.empty() ? 0 : sweep.step_of(row);  // without a GPU there is none
+    const std::size_t step = has_gpu ? sweep.step_of(row) : 0;
     RankedRow& one = all.emplace_back(RankedRow{.rank = {}, .row = {.name = name}});
     const auto place = [&](const std::string& pass, const Rank& rank) {
       one.row.pass = pass;
       one.rank = rank;
     };
-    if (first.contains(name)) {
+    const std::size_t risk = on_cpu ? 0 : risk_of(row);
+    const auto answers = answer_turns.find(network_of(row));
+    if (first.contains(name) && answers != answer_turns.end()) {
+      place(pass_of_answer, {.pass = 0, .step = risk, .within = answers->second, .on_cpu = on_cpu});
+    } else if (first.contains(name) && has_gpu) {
       place(pass_of_ladder,
-            {.pass = 0, .within = first_turns.at(network_of(row)), .on_cpu = on_cpu});
+            {.pass = 1, .step = risk, .within = first_turns.at(network_of(row)), .on_cpu = on_cpu});
     } else if (by_worth) {
       Rank rank{.pass = first_pass_of_families + its.worth,
                 .step = on_cpu ? Sweeping::step_of_the_others + 1 : step,
                 .within = its.worth,
                 .on_cpu = on_cpu};
       const bool is_shown = shown.contains(name);
-      rank.pass = its.bounds_others ? 1 : is_shown ? 2 : rank.pass;
+      rank.pass = its.bounds_others ? 2 : is_shown ? 3 : rank.pass;
       place(its.bounds_others ? pass_of_ceilings : is_shown ? "overview" : its.name, rank);
     } else if (!within_budget) {
       place(its.name,
             {.pass = first_pass_of_families + met.emplace(its.name, met.size()).first->second,
              .step = step});
     } else if (its.bounds_others) {
-      place(pass_of_ceilings, {.pass = 1});
+      place(pass_of_ceilings, {.pass = 2});
     } else if (sweep.is_of_the_ladder(row)) {
-      place(pass_of_networks, {.pass = 2, .step = step, .within = turns.at(network_of(row))});
+      place(pass_of_networks, {.pass = 3, .step = step, .within = turns.at(network_of(row))});
     } else {
       place(its.name, {.pass = first_pass_of_families + its.worth});
     }

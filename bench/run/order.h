@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which rows are measured, and how long they will take: each row has a rank. Where
-// there is a GPU, the ladder goes by risk: each network's eager row with the CPU's beside it comes
-// before all else, then graphs, graphs of whole epochs, and last one kernel for the epoch. Most
-// sweeps go on family by family. Within a budget the ceilings come first and then the networks,
-// spread over their sizes. On a GPU that is lent for minutes (--sweep=gpu) the ceilings are
-// followed by one row for each value of each axis. In both, what is worth less comes behind.
+// The order in which rows are measured, and how long they will take: each row has a rank. First
+// comes what answers: every second network of each ladder, the middle before the ends, on each
+// side. Where there is a GPU, that goes by risk: each network's eager row with the CPU's beside it,
+// then graphs; then so the others of the ladders. Graphs of whole epochs and one kernel for the
+// epoch come with the other rows. Most sweeps go on family by family. Within a budget the ceilings
+// follow and then the networks, spread over their sizes. On a GPU that is lent for minutes
+// (--sweep=gpu) the ceilings are followed by one row for each value of each axis. In both, what is
+// worth less comes behind.
 #pragma once
 
 #include <optional>
@@ -19,11 +21,13 @@ namespace crossover::bench {
 
 struct PlannedRow {
   std::string name;
-  std::string pass;    ///< "ladder", "ceilings", "overview", "Epoch" ...
+  std::string pass;    ///< "answer", "ladder", "ceilings", "overview", "Epoch" ...
   double seconds = 0;  ///< expected, with what it is the first to need
 };
 
-/// Where there is a GPU, before all else: a row of each network there, and the CPU's beside it.
+/// Before all else: what the first answer stands on, and where there is a GPU the other networks of
+/// the ladders.
+inline constexpr const char* pass_of_answer = "answer";
 inline constexpr const char* pass_of_ladder = "ladder";
 /// The passes that answer the question within a budget, before all others.
 inline constexpr const char* pass_of_ceilings = "ceilings";

@@ -78,9 +78,9 @@ class Sampler {
   Worker& worker_;
   SamplerOptions options_;
   std::map<Worker*, std::set<std::string>> prepared_;  ///< rows, by who holds them
-  std::string last_;  ///< whose turn it was
+  std::string last_;                                   ///< whose turn it was
   Worker* last_worker_ = nullptr;
-  double lost_seconds_ = 0;                 ///< in rows that ended workers
+  double lost_seconds_ = 0;  ///< in rows that ended workers
 };
 
 }  // namespace crossover::bench

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/say.h"
@@ -36,14 +37,16 @@ std::vector<std::string> planned_in(Rows& rows, const std::vector<PlannedRow>& p
 
 /// What the question needs, in its order.
 bool is_of_the_question(const PlannedRow& row) {
-  return row.pass == pass_of_ladder || row.pass == pass_of_ceilings || row.pass == pass_of_networks;
+  return row.pass == pass_of_answer || row.pass == pass_of_ladder || row.pass == pass_of_ceilings ||
+         row.pass == pass_of_networks;
 }
 
 }  // namespace
 
 bool has_networks(const std::vector<PlannedRow>& plan) {
-  return std::ranges::any_of(
-      plan, [](const PlannedRow& planned) { return planned.pass == pass_of_networks; });
+  return std::ranges::any_of(plan, [](const PlannedRow& planned) {
+    return planned.pass == pass_of_networks || planned.pass == pass_of_answer;
+  });
 }
 
 Schedule::Schedule(ScheduleOptions options, const Spent& spent, Rows& rows,
@@ -65,8 +68,7 @@ std::optional<Step> Schedule::next() {
       steps_.pop_front();
       return step;
     }
-    std::optional<Step> step =
-        stage_ == Stage::noisiest ? next_of_noisiest() : next_of_passes();
+    std::optional<Step> step = stage_ == Stage::noisiest ? next_of_noisiest() : next_of_passes();
     if (step) {
       return step;
     }
@@ -83,16 +85,28 @@ void Schedule::begin(Stage stage) {
     case Stage::begin:
     case Stage::end:
       break;
+    case Stage::answer:
+      if (options_.answer_seconds) {
+        begin_answer();
+      }
+      break;
+    case Stage::tell:
+      if (is_answered()) {
+        steps_.emplace_back(TellAnswer());
+      }
+      break;
     case Stage::question:
-      begin_passes(question_);
+      if (!is_spread()) {
+        begin_passes(question_);
+      }
       break;
     case Stage::look_behind_it:
       if (has_networks_) {
         look_closer();
       }
       break;
-    case Stage::others: {  // with what did not fit before, beside them
-      std::vector<PlannedRow> open = without_a_turn(question_);
+    case Stage::others: {  // beside them what did not fit before
+      std::vector<PlannedRow> open = is_spread() ? question_ : without_a_turn(question_);
       open.insert(open.end(), others_.begin(), others_.end());
       begin_passes(open);
       break;
@@ -113,6 +127,31 @@ void Schedule::begin(Stage stage) {
   }
 }
 
+void Schedule::begin_answer() {
+  constexpr int few = 3;  // repetitions, of which a median can be told
+  std::vector<PlannedRow> rows;
+  std::ranges::copy_if(question_, std::back_inserter(rows),
+                       [](const PlannedRow& row) { return row.pass == pass_of_answer; });
+  begin_passes(rows);
+  passes_.of = 1;
+  passes_.most = few;
+}
+
+/// Whether the question's rows, once they have answered, go through the passes of all.
+bool Schedule::is_spread() const { return options_.answer_seconds && !has_networks_; }
+
+/// Of two networks at least.
+bool Schedule::is_answered() const {
+  std::set<std::string> networks;
+  for (const PlannedRow& planned : question_) {
+    const Row& row = rows_[planned.name];
+    if (planned.pass == pass_of_answer && !row.record.repetitions.empty()) {
+      networks.insert(work_of(row));
+    }
+  }
+  return options_.answer_seconds && networks.size() > 1;
+}
+
 void Schedule::look_closer() {
   closer_ends_ = spent_.all() + options_.closer_seconds;
   if (estimates_.left() > 0) {
@@ -121,8 +160,8 @@ void Schedule::look_closer() {
 }
 
 double Schedule::seconds_left() const {
-  const double closer = closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all())
-                                     : options_.closer_seconds;
+  const double closer =
+      closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all()) : options_.closer_seconds;
   return estimates_.left_of_all(closer, are_disturbed_done_);
 }
 
@@ -171,6 +210,7 @@ std::vector<PlannedRow> Schedule::without_a_turn(const std::vector<PlannedRow>& 
 
 void Schedule::begin_passes(const std::vector<PlannedRow>& plan) {
   passes_ = {.groups = groups_of(plan)};
+  passes_.place = passes_.groups.size();  // of no pass yet
   for (const PlannedRow& planned : plan) {
     Turns& turns = rows_[planned.name].turns;
     turns.wanted = estimates_.repetitions_at_first(planned.name);
@@ -179,7 +219,6 @@ void Schedule::begin_passes(const std::vector<PlannedRow>& plan) {
 }
 
 std::optional<Step> Schedule::next_of_passes() {
-  constexpr double of_ceilings = 1.0 / 3;  // of the budget, before which they must end
   for (Passes& all = passes_;;) {
     if (all.place == all.groups.size()) {
       if (all.number > 0) {
@@ -193,16 +232,14 @@ std::optional<Step> Schedule::next_of_passes() {
       if (options_.shuffled) {
         std::ranges::shuffle(all.groups, random_);
       }
-      return BeginPass{.words = all.of == 1 ? ""
-                                            : "pass " + std::to_string(all.number) + " of " +
-                                                  std::to_string(all.of),
+      return BeginPass{.words = stage_ == Stage::answer ? "first answer"
+                                : all.of == 1           ? ""
+                                              : "pass " + std::to_string(all.number) + " of " +
+                                                    std::to_string(all.of),
                        .is_first = all.number == 1};
     }
     const Group& group = all.groups[all.place++];
-    const double share = find_family(family_of(rows_[group.front()])).bounds_others
-                             ? of_ceilings
-                             : 1 + tolerated_share_of_budget;
-    if (all.number == 1 && !estimates_.admits(group, share)) {
+    if (all.number == 1 && !has_begun(group) && !admits(group)) {
       continue;
     }
     Targets due;
@@ -225,6 +262,27 @@ std::optional<Step> Schedule::next_of_passes() {
   }
 }
 
+/// In this run, with repetitions: what is left of it is promised.
+bool Schedule::has_begun(const Group& group) const {
+  return std::ranges::all_of(group, [&](const std::string& name) {
+    return rows_[name].turns.first && !rows_[name].record.repetitions.empty();
+  });
+}
+
+bool Schedule::admits(const Group& group) {
+  if (stage_ == Stage::answer &&
+      spent_.all() + estimates_.expected(group, passes_.most) > *options_.answer_seconds) {
+    return false;
+  }
+  constexpr double of_ceilings = 1.0 / 3;  // of the budget that is left, before which they must end
+  double end = (1 + tolerated_share_of_budget) * estimates_.budget();
+  if (find_family(family_of(rows_[group.front()])).bounds_others) {
+    ceilings_end_ = ceilings_end_.value_or(spent_.all() + of_ceilings * estimates_.left());
+    end = *ceilings_end_;
+  }
+  return estimates_.admits(group, end);
+}
+
 /// Instances are spread over the passes, repetitions over the instances.
 int Schedule::target(const Group& group, const std::string& name) const {
   const Passes& pass = passes_;
@@ -235,7 +293,7 @@ int Schedule::target(const Group& group, const std::string& name) const {
   const bool is_due =
       made == 0 || instances_left == passes_left || (pass.number - 1) * instances >= made * pass.of;
   const int taken = estimates_.taken(name);
-  const int open = rows_[name].turns.wanted - taken;
+  const int open = std::min(rows_[name].turns.wanted, pass.most) - taken;
   return taken + (is_due && open > 0 ? (open + instances_left - 1) / instances_left : 0);
 }
 
@@ -273,7 +331,7 @@ void Schedule::begin_second_tries() {
   for (const std::string& name : estimates_.names()) {
     const Row& row = rows_[name];
     if (row.record.ended_worker && !row.device->is_host && row.device->failure.empty() &&
-        estimates_.admits({name}, 1 + tolerated_share_of_budget)) {
+        estimates_.admits({name}, (1 + tolerated_share_of_budget) * estimates_.budget())) {
       rows_[name].turns.is_closed = false;
       again.push_back({.name = name, .pass = "again"});
       steps_.emplace_back(TryAgain{name});

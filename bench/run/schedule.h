@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sweep measures next. It goes through its rows in passes: in each pass a row is planned,
 // allocated and measured again, by a new worker, so that its repetitions also differ by what
-// differs between runs. What the question needs comes first (the ladder, ceilings, then within a
-// budget every network), then a closer look, then the other rows; at last rows that ended their
-// worker or that other programs disturbed have another try, and within a budget the noisiest more
-// repetitions.
+// differs between runs. Where somebody waits for it, what answers comes first, with few
+// repetitions. Then what the question needs (the ladders, ceilings, and within a budget every
+// network), then a closer look, then the other rows; at last rows that ended their worker or that
+// other programs disturbed have another try, and within a budget the noisiest more repetitions.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,13 +31,15 @@ using Targets = std::vector<std::pair<std::string, int>>;
 
 /// All rows are finished; behind the first pass new workers go on.
 struct BeginPass {
-  std::string words;  ///< "pass 2 of 9"; empty: there is one
+  std::string words;  ///< "first answer", "pass 2 of 9"; empty: there is one
   bool is_first = true;
 };
 /// They have repetitions in turn until each has as many or there is no time for its next one.
 struct TakeTurns {
   Targets targets;
 };
+/// What answers is measured.
+struct TellAnswer {};
 /// A look between the sizes, for so many seconds at most.
 struct LookCloser {
   double seconds = 0;
@@ -47,7 +50,7 @@ struct TryAgain {
 };
 /// What follows finds new workers.
 struct RenewWorkers {};
-using Step = std::variant<BeginPass, TakeTurns, LookCloser, TryAgain, RenewWorkers>;
+using Step = std::variant<BeginPass, TakeTurns, TellAnswer, LookCloser, TryAgain, RenewWorkers>;
 
 /// Which neighbours of a plan that do the same work take turns, so that drift hits all alike.
 enum class Together {
@@ -58,6 +61,8 @@ enum class Together {
 struct ScheduleOptions {
   Estimates::Limits limits;
   Together together = Together::devices;
+  /// Of the run, by which what answers is told; none: nobody waits for it.
+  std::optional<double> answer_seconds;
   double closer_seconds = 0;  ///< the most that the closer look takes where there is no budget
   bool shuffled = false;      ///< work comes in random order, and each round of its rows in another
   /// Whether the machine is quiet now, so that disturbed rows can be had again.
@@ -89,6 +94,8 @@ class Schedule {
   /// In this order.
   enum class Stage {
     begin,
+    answer,
+    tell,
     question,
     look_behind_it,
     others,
@@ -105,17 +112,24 @@ class Schedule {
     std::vector<Group> unfinished;
     std::size_t place = 0;  ///< of the next group
     int number = 0, of = 1;
+    int most = std::numeric_limits<int>::max();  ///< repetitions
   };
 
   [[nodiscard]] std::vector<Group> groups_of(const std::vector<PlannedRow>& plan) const;
   [[nodiscard]] std::vector<PlannedRow> without_a_turn(const std::vector<PlannedRow>& plan) const;
   void begin(Stage stage);
   void begin_passes(const std::vector<PlannedRow>& plan);
+  void begin_answer();
+  [[nodiscard]] bool is_spread() const;
+  [[nodiscard]] bool is_answered() const;
   void look_closer();
   void begin_second_tries();
   void begin_disturbed();
   std::optional<Step> next_of_passes();
   std::optional<Step> next_of_noisiest();
+  [[nodiscard]] bool has_begun(const Group& group) const;
+  /// Whether there is time for a group that has not begun.
+  [[nodiscard]] bool admits(const Group& group);
   /// How many repetitions the row should have behind this pass.
   [[nodiscard]] int target(const Group& group, const std::string& name) const;
   void keep_if_unfinished(const Group& group);
@@ -133,13 +147,14 @@ class Schedule {
   Stage stage_ = Stage::begin;
   std::deque<Step> steps_;  ///< of the stage, before its passes
   Passes passes_;
-  Group visited_;                      ///< whose turns are the last step
-  Targets before_;                     ///< the repetitions that they had
-  std::optional<double> closer_ends_;  ///< in seconds of the run, once it has begun
+  Group visited_;   ///< whose turns are the last step
+  Targets before_;  ///< the repetitions that they had
+  // In seconds of the run, once they have begun.
+  std::optional<double> ceilings_end_, closer_ends_;
   bool are_disturbed_done_ = false;
 };
 
-/// Whether some of them are in the pass that measures the networks before all else.
+/// Whether some of them are in a pass that measures the networks before all else.
 bool has_networks(const std::vector<PlannedRow>& plan);
 
 }  // namespace crossover::bench

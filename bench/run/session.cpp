@@ -4,10 +4,13 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -30,6 +33,9 @@
 
 namespace crossover::bench {
 namespace {
+
+/// What answers is told within a minute, with the time that a page of it takes.
+constexpr double answer_seconds = 45;
 
 const WrittenRow* find(const EarlierRun& earlier, const std::string& name) {
   const auto at = std::ranges::find(earlier.rows, name, &WrittenRow::name);
@@ -258,6 +264,17 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
          });
 }
 
+/// Runs that command, while nothing is measured. Its time is not the run's.
+void tell_answer(const std::string& command, Spent& spent) {
+  const Instant start = std::chrono::steady_clock::now();
+  std::cout.flush();
+  std::FILE* const pipe = popen(command.c_str(), "we");  // NOLINT(cert-env33-c): the user's
+  if (pipe == nullptr || pclose(pipe) != 0) {
+    say("--when-answered=" + command + " failed; measuring goes on");
+  }
+  spent.leave_out(seconds_since(start));
+}
+
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
@@ -272,7 +289,9 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     }
   }
   std::optional<ResultFile> file;
-  const bool with_networks = has_networks(plan);  // before those of an earlier run are taken out
+  // Before those of an earlier run are taken out.
+  const bool with_networks =
+      arguments.budget_seconds && !arguments.sweep.by_worth && has_networks(plan);
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
   EarlierSizes sizes;
@@ -347,14 +366,19 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                   .budget_seconds = arguments.budget_seconds,
                   .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes},
        .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
+       .answer_seconds =
+           arguments.when_answered.empty() ? std::nullopt : std::optional(answer_seconds),
        .closer_seconds = closer_seconds(session, plan, sizes),
        .shuffled = arguments.shuffles,
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
       spent, rows, plan, with_networks);
   reporter.tell_time_left([&schedule] { return schedule.seconds_left(); });
-  measure(schedule, spent, rows, sampler, {.look_closer = [&](double seconds) {
-            look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
-          }});
+  measure(schedule, spent, rows, sampler,
+          {.tell_answer = [&] { tell_answer(arguments.when_answered, spent); },
+           .look_closer =
+               [&](double seconds) {
+                 look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+               }});
   const std::vector<std::string> open = schedule.left_open();
   reporter.finish();
   note_idle("after");

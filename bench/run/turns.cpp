@@ -20,6 +20,11 @@ class Turntaker {
   void operator()(const BeginPass& pass) { sampler_.begin_pass(pass.words, pass.is_first); }
   void operator()(const TryAgain& row) { sampler_.begin_anew(row.name); }
   void operator()(const RenewWorkers& /*all*/) { sampler_.renew_workers(); }
+  void operator()(const TellAnswer& /*what answers*/) {
+    if (actions_.tell_answer) {
+      actions_.tell_answer();
+    }
+  }
   void operator()(const LookCloser& look) {
     if (actions_.look_closer) {
       actions_.look_closer(look.seconds);

@@ -13,6 +13,7 @@ namespace crossover::bench {
 
 /// What steps need that measure no row of the plan. May be empty.
 struct StepActions {
+  std::function<void()> tell_answer;
   std::function<void(double seconds)> look_closer;  ///< with the most seconds that it may take
 };
 
