@@ -22,9 +22,11 @@ from bench_runs import (
     repetitions,
     run,
     strict,
+    validate,
 )
 
 SWEEP = ("--sweep=gpu", "--threads=1,16")
+FIRST = ("answer", "ladder")
 # How large the work is: an overview need not show each.
 SIZES = {"batch", "bytes", "m", "n", "k", "width", "size"}
 
@@ -43,9 +45,9 @@ def test_what_is_worth_most_comes_first():
     rows = plan(*SWEEP)
     phases = list(dict.fromkeys(row.phase for row in rows))
     # Of mini-batches the overview has all rows.
-    assert phases == ["ladder", "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
+    assert phases == [*FIRST, "ceilings", "overview", "Epoch", "Copy", "Gemm", "Layer"]
     assert {row.family for row in rows if row.phase == "ceilings"} == {"Peak"}
-    for phase in phases[1:]:
+    for phase in phases[len(FIRST) :]:
         devices = [row.axes["device"] for row in rows if row.phase == phase]
         assert devices == sorted(devices, key=["cuda", "cpu"].index), "the GPU's rows come first"
     assert len({row.name for row in rows}) == len(rows)
@@ -54,7 +56,7 @@ def test_what_is_worth_most_comes_first():
 
 def test_the_overview_shows_each_value_of_each_axis():
     rows = plan(*SWEEP)
-    first = [row for row in rows if row.phase in ("ladder", "ceilings", "overview")]
+    first = [row for row in rows if row.phase in (*FIRST, "ceilings", "overview")]
     assert values(first) == values(rows)
     shown = values(row for row in first if row.axes["device"] == "cuda")
     ways = {"eager", "graph", "graph-epoch", "persistent", "auto"}
@@ -102,6 +104,9 @@ def test_what_rows_share_is_counted_once():
 
 DISCS = [f"disc-{depth}" for depth in range(2, 13)]
 LADDERS = {"default": [*DISCS, *(f"gpt-{2**p}" for p in range(4, 9))], "gpu": DISCS}
+# Every second one, the middle before the ends.
+ANSWER = {"gpu": [f"disc-{depth}" for depth in (6, 8, 4, 10, 2, 12)]}
+ANSWER["default"] = [*ANSWER["gpu"], "gpt-64", "gpt-16", "gpt-256"]
 
 
 @pytest.mark.parametrize("sweep", ["default", "gpu"])
@@ -115,30 +120,32 @@ def test_the_ladder_goes_by_risk(sweep, budget, threads):
         on_gpu = [r.axes for r in epochs if r.axes["model"] == network and "data" in r.axes]
         assert (on_gpu[0]["execution"], on_gpu[0]["data"]) == ("eager", "resident")
         assert "products" not in on_gpu[0]
-    first = [row for row in rows if row.phase == "ladder"]
-    assert list(rows[: len(first)]) == first
-    axes = [row.axes for row in first]
+    answer, ladder = ([row for row in rows if row.phase == phase] for phase in FIRST)
+    assert [*rows[: len(answer) + len(ladder)]] == [*answer, *ladder]
+    assert answer[-1].until <= 120
+    asked = ANSWER[sweep]
+    graphs = [row.axes for row in answer[2 * len(asked) :]]
+    assert [row["model"] for row in graphs] == asked
+    assert {(row["execution"], row["data"]) for row in graphs} == {("graph", "resident")}
+    axes = [row.axes for row in (*answer[: 2 * len(asked)], *ladder)]
     pairs = [*zip(axes[::2], axes[1::2], strict=True)]
-    ladder = LADDERS[sweep]
-    assert {gpu["model"] for gpu, _ in pairs} == {*ladder}
+    assert [gpu["model"] for gpu, _ in pairs[: len(asked)]] == asked
+    assert sorted(gpu["model"] for gpu, _ in pairs) == sorted(LADDERS[sweep])
     for on_gpu, cpu in pairs:
         assert on_gpu["model"] == cpu["model"], "the CPU's row beside the GPU's"
         assert on_gpu["execution"] == "eager" and on_gpu["data"] == "resident"
         has_ways = cpu["model"].startswith("disc-")
         assert cpu["execution"] == ("auto" if has_ways else "eager")
         assert f",{cpu['cpu_threads']}" in threads
-    assert first[2 * len(DISCS) - 1].until <= 120
-    assert [gpu["model"] for gpu, _ in pairs[:2]] == ["disc-2", "disc-12"], "the ends"
-    assert {gpu["model"] for gpu, _ in pairs[: len(DISCS)]} == {*DISCS}, "then another ladder"
 
     risks = ["eager", "graph", "graph-epoch", "persistent", "auto"]
     steps = [
         risks.index(row.axes["execution"])
         for row in epochs
         if row.axes["precision"] == "f32"
-        and row.axes["model"] in ladder
+        and row.axes["model"] in LADDERS[sweep]
         and row.axes.get("data") == "resident"
-        and row.phase != "overview"
+        and row.phase not in ("answer", "overview")
     ]
     assert steps == sorted(steps) and set(steps) == set(range(5))
 
@@ -148,9 +155,11 @@ def test_networks_on_no_ladder_are_the_ladder_where_there_are_no_others():
     first = [(row.phase, row.axes["device"]) for row in rows[:3]]
     assert first == [("ladder", "cuda"), ("ladder", "cpu"), ("Epoch", "cpu")]
     rows = plan("--model=heart,disc-3", "--threads=1,2", "--family=Epoch")
-    assert [row.axes["model"] for row in rows if row.phase == "ladder"] == ["disc-3"] * 2
-    # Without a GPU there is no risk.
-    assert "ladder" not in {row.phase for row in plan("--sweep=default", "--cuda=off")}
+    assert [row.axes["model"] for row in rows if row.phase in FIRST] == ["disc-3"] * 3
+    # Without a GPU there is no risk, and threads are what is asked for.
+    rows = plan("--sweep=default", "--cuda=off", "--threads=1,2,16")
+    answer = [(row.axes["model"], row.axes["cpu_threads"]) for row in rows if row.phase in FIRST]
+    assert answer == [(model, n) for model in ANSWER["default"] for n in ("1", "16")]
 
 
 def test_of_networks_that_someone_names_what_trains_and_ceilings_are_measured():
@@ -183,7 +192,7 @@ def test_a_plan_within_a_budget_has_what_fits():
 
 
 def test_other_sweeps_go_family_by_family():
-    rows = [row for row in plan("--sweep=quick", "--threads=1") if row.phase != "ladder"]
+    rows = [row for row in plan("--sweep=quick", "--threads=1") if row.phase not in FIRST]
     assert [row.phase for row in rows] == [row.family for row in rows]
     families = list(dict.fromkeys(row.family for row in rows))
     assert families == ["Peak", "Copy", "Gemm", "Layer", "Epoch", "Minibatch"]
@@ -227,6 +236,34 @@ def test_a_result_file_is_small_enough_to_be_committed(
     assert 1000 * most_kilobytes / 3 < context + len(rows) * of_row < 1000 * most_kilobytes
 
 
+# --- --when-answered; turns_test.cpp asks when
+
+
+def test_what_answers_is_in_the_file_when_it_is_told(tmp_path):
+    models = ("--model=disc-2,disc-3,disc-4,disc-5,disc-6", "--threads=1", *EPOCHS)
+    flags = (*models, "--cuda=off", "--benchmark_min_time=0.001", "--benchmark_repetitions=4")
+    copied = tmp_path / "when answered.json"
+    tell = f"--when-answered=cp '{tmp_path / 'result.json'}' '{copied}'"
+    document, done = run(tmp_path, *flags, tell)
+    assert "--when-answered" not in done.stderr
+    validate(copied)
+    told = strict(copied)
+    assert [row["name"].split("/")[1] for row in told["rows"]] == [
+        f"model:disc-{depth}" for depth in (4, 2, 6)
+    ]
+    assert all(len(repetitions(told, row["name"])) == 3 for row in told["rows"])
+    assert all(len(repetitions(document, row["name"])) == 4 for row in document["rows"])
+    command = document["context"]["crossover"]["configuration"]["command"]
+    assert not any("when" in word for word in command), "it changes nothing that is measured"
+
+
+def test_a_command_that_fails_costs_a_sentence(tmp_path):
+    flags = ("--model=disc-2,disc-3", "--threads=1", *EPOCHS, *SHORT)
+    document, done = run(tmp_path, *flags, "--when-answered=exit 3")
+    assert "bench: --when-answered=exit 3 failed; measuring goes on" in done.stderr
+    assert len(document["rows"]) == 2
+
+
 # --- --budget; budget_test.cpp asks when a run ends
 
 
@@ -239,15 +276,16 @@ def test_the_question_comes_first():
     sweep = ("--threads=1,2,4", "--cuda=off")
     rows = plan("--budget=10h", *sweep)
     assert sorted(row.name for row in rows) == sorted(row.name for row in plan(*sweep))
-    passes = "ceilings networks Epoch Copy Gemm Layer Minibatch Forward"
+    passes = "ceilings answer networks Epoch Copy Gemm Layer Minibatch Forward"
     assert list(dict.fromkeys(row.phase for row in rows)) == passes.split()
-    ladder = [row.axes for row in rows if row.phase == "networks"]
+    ladder = [row.axes for row in rows if row.phase in ("answer", "networks")]
     models = list(dict.fromkeys(axes["model"] for axes in ladder))
-    # On each ladder, each step halves the widest gap.
-    assert models[:5] == ["disc-2", "disc-12", "disc-7", "disc-4", "disc-9"]
-    transformers = [model for model in models if model.startswith("gpt-")]
-    assert transformers[:3] == ["gpt-16", "gpt-256", "gpt-64"]
-    assert len(transformers) == 5 and models[11] == "heart" and len(models) == 26
+    first = ANSWER["default"]
+    assert models[: len(first)] == first and len(models) == 26
+    # Of the others each step halves the widest gap of its ladder.
+    others = models[len(first) :]
+    assert others[:6] == ["disc-7", "disc-9", "disc-3", "disc-5", "disc-11", "heart"]
+    assert [model for model in others if model.startswith("gpt-")] == ["gpt-32", "gpt-128"]
     # The fastest on the CPU is one of these, mostly.
     assert {axes["cpu_threads"] for axes in ladder} == {"1", "4"}
     assert {row.axes["cpu_threads"] for row in rows if row.phase == "Epoch"} == {"2"}

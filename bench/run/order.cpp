@@ -202,7 +202,7 @@ class Sweeping {
   /// there is a GPU, of all. They are a crossover, whatever comes of the rest:
   ///   with a GPU     of each network its row with which the least can go wrong, and the CPU's on
   ///                  all threads beside it, of several executions that which was registered last
-  ///                  (auto); on ladders the next ways by risk as well, up to graphs
+  ///                  (auto)
   ///   without one    those of the ladder: by one thread, and by all
   [[nodiscard]] std::set<std::string> first() const {
     std::map<std::string, std::string> gpu;  // by network
@@ -230,10 +230,8 @@ class Sweeping {
       }
       const auto least = gpu.find(network);
       const auto beside = cpu.find(network);
-      if (gpu.empty() ||
-          (least != gpu.end() &&
-           (on_gpu(row) ? least->second == name || (are_on_ladders && is_a_plain_graph(row))
-                        : beside != cpu.end() && beside->second == name))) {
+      if (gpu.empty() || (least != gpu.end() && least->second == name) ||
+          (least != gpu.end() && beside != cpu.end() && beside->second == name)) {
         found.insert(name);
       }
     }
@@ -268,10 +266,13 @@ struct RankedRow {
 /// Before the families: what answers, others of the ladders, ceilings, and what else a sweep puts
 /// there.
 constexpr std::size_t first_pass_of_families = 4;
+constexpr std::size_t pass_of_bounds = 2;
+constexpr std::size_t first_step_behind_bounds = 1;
 
 /// What answers, and where there is a GPU the others of the ladders. Behind them:
 ///   by worth        ceilings, an overview, then what is worth most; the GPU's before the CPU's
-///   within a budget ceilings, the networks of the ladder, each step halving the widest gap between
+///   within a budget ceilings (without a GPU before what answers), the networks of the ladder, each
+///   step halving the widest gap between
 ///                   them, then what is worth most
 ///   else            family by family, in the order of registration
 std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, bool within_budget) {
@@ -309,8 +310,12 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
     };
     const std::size_t risk = on_cpu ? 0 : risk_of(row);
     const auto answers = answer_turns.find(network_of(row));
-    if (first.contains(name) && answers != answer_turns.end()) {
-      place(pass_of_answer, {.pass = 0, .step = risk, .within = answers->second, .on_cpu = on_cpu});
+    const bool is_graph = sweep.is_of_the_ladder(row) && is_a_plain_graph(row);
+    if ((first.contains(name) || is_graph) && answers != answer_turns.end()) {
+      place(pass_of_answer, {.pass = within_budget && !has_gpu ? pass_of_bounds : 0,
+                             .step = first_step_behind_bounds + risk,
+                             .within = answers->second,
+                             .on_cpu = on_cpu});
     } else if (first.contains(name) && has_gpu) {
       place(pass_of_ladder,
             {.pass = 1, .step = risk, .within = first_turns.at(network_of(row)), .on_cpu = on_cpu});
@@ -320,14 +325,14 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
                 .within = its.worth,
                 .on_cpu = on_cpu};
       const bool is_shown = shown.contains(name);
-      rank.pass = its.bounds_others ? 2 : is_shown ? 3 : rank.pass;
+      rank.pass = its.bounds_others ? pass_of_bounds : is_shown ? 3 : rank.pass;
       place(its.bounds_others ? pass_of_ceilings : is_shown ? "overview" : its.name, rank);
     } else if (!within_budget) {
       place(its.name,
             {.pass = first_pass_of_families + met.emplace(its.name, met.size()).first->second,
              .step = step});
     } else if (its.bounds_others) {
-      place(pass_of_ceilings, {.pass = 2});
+      place(pass_of_ceilings, {.pass = pass_of_bounds});
     } else if (sweep.is_of_the_ladder(row)) {
       place(pass_of_networks, {.pass = 3, .step = step, .within = turns.at(network_of(row))});
     } else {

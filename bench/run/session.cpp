@@ -34,9 +34,6 @@
 namespace crossover::bench {
 namespace {
 
-/// What answers is told within a minute, with the time that a page of it takes.
-constexpr double answer_seconds = 45;
-
 const WrittenRow* find(const EarlierRun& earlier, const std::string& name) {
   const auto at = std::ranges::find(earlier.rows, name, &WrittenRow::name);
   return at == earlier.rows.end() ? nullptr : &*at;
@@ -264,6 +261,18 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
          });
 }
 
+/// What answers is told within a minute, with the time that a page of it takes; none where nobody
+/// waits for it.
+std::optional<double> seconds_of_answer(const Arguments& arguments) {
+  constexpr double most = 45;
+  constexpr double of_budget = 1.0 / 3;
+  if (arguments.when_answered.empty()) {
+    return {};
+  }
+  return std::min(
+      most, of_budget * arguments.budget_seconds.value_or(std::numeric_limits<double>::infinity()));
+}
+
 /// Runs that command, while nothing is measured. Its time is not the run's.
 void tell_answer(const std::string& command, Spent& spent) {
   const Instant start = std::chrono::steady_clock::now();
@@ -366,8 +375,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                   .budget_seconds = arguments.budget_seconds,
                   .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes},
        .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
-       .answer_seconds =
-           arguments.when_answered.empty() ? std::nullopt : std::optional(answer_seconds),
+       .answer_seconds = seconds_of_answer(arguments),
        .closer_seconds = closer_seconds(session, plan, sizes),
        .shuffled = arguments.shuffles,
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
