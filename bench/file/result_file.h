@@ -57,10 +57,10 @@ class ResultFile {
   /// `complete`: every row is in the file. `successful`: it takes the place of an older file.
   /// Returns where the rows are.
   std::filesystem::path finish(bool complete, bool successful);
-
- private:
+  /// All that was put and noted is on disk.
   void write();
 
+ private:
   std::filesystem::path path_;     ///< as asked for
   ResultLocks locks_;              ///< of what stood there at first
   std::filesystem::path current_;  ///< where the rows are now

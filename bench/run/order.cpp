@@ -115,21 +115,25 @@ std::vector<std::size_t> halving(std::size_t count) {
   return order;
 }
 
-/// Every second one, the middle before the ends; of few rungs each.
+/// Every second one, the middle before the ends; few rungs as they are.
 std::vector<std::size_t> every_second(std::size_t count) {
   constexpr std::size_t few = 4;
+  const std::size_t step = count > few ? 2 : 1;
   std::vector<std::size_t> rungs;
-  for (std::size_t rung = 0; rung<count; rung += count> few ? 2 : 1) {
+  for (std::size_t rung = 0; rung < count; rung += step) {
     rungs.push_back(rung);
   }
-  std::ranges::stable_sort(rungs, {}, [count](std::size_t rung) {
-    return std::abs(2 * static_cast<std::ptrdiff_t>(rung) -
-                    (static_cast<std::ptrdiff_t>(count) - 1));
-  });
+  if (count > few) {
+    const auto twice_the_middle = static_cast<std::ptrdiff_t>(count) - 1;
+    std::ranges::stable_sort(rungs, {}, [&](std::size_t rung) {
+      return std::abs(2 * static_cast<std::ptrdiff_t>(rung) - twice_the_middle);
+    });
+  }
   return rungs;
 }
 
-/// By network of these rows, when its turn is: ladder by ladder, in the order of registration.
+/// By network of these rows, when its turn is: ladder by ladder, each with one batch, in the order
+/// of registration.
 /// `rungs` says which of so many have one, and in which order.
 std::map<std::string, std::size_t> turns_of(
     Rows& rows, const Names& names,
@@ -139,7 +143,8 @@ std::map<std::string, std::size_t> turns_of(
   for (const std::string& name : names) {
     const std::string network = network_of(rows[name]);
     if (met.insert(network).second) {
-      const std::string ladder = ladder_of(said(rows[name], "model"));
+      const std::string ladder =
+          ladder_of(said(rows[name], "model")) + "/" + said(rows[name], "batch");
       const auto known = std::ranges::find(ladders, ladder, &std::pair<std::string, Names>::first);
       (known == ladders.end() ? ladders.emplace_back(ladder, Names()) : *known)
           .second.push_back(network);

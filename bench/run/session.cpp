@@ -274,7 +274,10 @@ std::optional<double> seconds_of_answer(const Arguments& arguments) {
 }
 
 /// Runs that command, while nothing is measured. Its time is not the run's.
-void tell_answer(const std::string& command, Spent& spent) {
+void tell_answer(const std::string& command, ResultFile* file, Spent& spent) {
+  if (file != nullptr) {
+    file->write();
+  }
   const Instant start = std::chrono::steady_clock::now();
   std::cout.flush();
   std::FILE* const pipe = popen(command.c_str(), "we");  // NOLINT(cert-env33-c): the user's
@@ -381,12 +384,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
       spent, rows, plan, with_networks);
   reporter.tell_time_left([&schedule] { return schedule.seconds_left(); });
-  measure(schedule, spent, rows, sampler,
-          {.tell_answer = [&] { tell_answer(arguments.when_answered, spent); },
-           .look_closer =
-               [&](double seconds) {
-                 look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
-               }});
+  measure(
+      schedule, spent, rows, sampler,
+      {.tell_answer = [&] { tell_answer(arguments.when_answered, file ? &*file : nullptr, spent); },
+       .look_closer =
+           [&](double seconds) {
+             look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
+           }});
   const std::vector<std::string> open = schedule.left_open();
   reporter.finish();
   note_idle("after");
