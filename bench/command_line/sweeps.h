@@ -24,6 +24,13 @@ enum class ThreadCounts {
   most,    ///< all cores
 };
 
+/// Which products also have a row whose operands are in no cache.
+enum class ColdProducts {
+  one,    ///< the square of 512
+  usual,  ///< squares that fit vectors and tiles
+  every,
+};
+
 struct Sweep {
   std::string name;
   std::vector<std::string> precisions{"f32"};
@@ -60,7 +67,7 @@ struct Sweep {
   bool small_operations_on_threads = true;  ///< also on all cores where one thread does as well
   std::vector<std::int64_t> square_sizes;   ///< of products
   std::vector<std::int64_t> transposed_squares;  ///< of these all transposes
-  bool every_cold_product = false;               ///< else those that fit vectors and tiles
+  ColdProducts cold_products = ColdProducts::usual;
   std::vector<std::int64_t> layer_widths;
   std::vector<std::int64_t> sigmoid_widths;  ///< sigmoid differs from ReLU by its own time only
   std::vector<std::int64_t> copy_bytes;

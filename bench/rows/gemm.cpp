@@ -143,15 +143,17 @@ GemmPlan gemm_in(const Configuration& row) {
 
 /// Small products are cold only with more sets than can be made; the operands of large ones are
 /// read so often that it makes no difference.
-bool is_wanted_cold(const GemmPlan& plan, const Device& device, bool every_cold_product) {
+bool is_wanted_cold(const GemmPlan& plan, const Device& device, ColdProducts wanted) {
   constexpr std::int64_t largest = 1024;
   const bool small = cold_sets(set_bytes(plan.size), device.cache_bytes) > most_sets;
   const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
+  constexpr std::uint64_t one = 512;
   const auto extent = static_cast<std::uint64_t>(plan.size.n);
   ProductSize usual = square(plan.size.n, "nn");
   usual.type = plan.size.type;
-  const bool is_usual = plan.size == usual && std::has_single_bit(extent);
-  return !small && !large && (every_cold_product || is_usual);
+  const bool is_usual = plan.size == usual &&
+                        (wanted == ColdProducts::one ? extent == one : std::has_single_bit(extent));
+  return !small && !large && (wanted == ColdProducts::every || is_usual);
 }
 
 void add_row(const Arguments& arguments, const Configuration& configuration,
@@ -251,7 +253,7 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
       for (Configuration row :
            operation_rows(arguments, devices, configuration_of(plan, precision), one)) {
         add_row(arguments, row, plan.label, one, devices, rows);
-        if (is_wanted_cold(plan, device_of(row, devices), arguments.sweep.every_cold_product)) {
+        if (is_wanted_cold(plan, device_of(row, devices), arguments.sweep.cold_products)) {
           std::ranges::find_if(row, [](const auto& pair) {
             return pair.first == "cache";
           })->second = "cold";
