@@ -9,7 +9,7 @@ import pytest
 from scripts import ROOT, ran, refused
 
 from plots import __version__
-from tools import console, environment, peers, run, setup, test
+from tools import console, environment, peers, progress, run, setup, test
 
 # --- arguments
 
@@ -96,6 +96,51 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
     assert text.splitlines()[1:-1] == [f"    {number}" for number in range(60, 100)]
     assert str(log) in text
     assert len(log.read_text(encoding="utf-8").splitlines()) == 100
+
+
+def test_a_command_that_goes_on_is_told_of_in_the_words_of_its_caller(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(console, "_HEARTBEAT_SECONDS", 0.0)
+    told = tmp_path / "told"
+    code = "import os, sys; print('[1/2] x', flush=True)\nwhile not os.path.exists(sys.argv[1]): 0"
+
+    def words(lines, seconds):
+        if lines:
+            told.touch()
+        return f"{len(lines)} lines after {seconds >= 0}"
+
+    command = [sys.executable, "-c", code, str(told)]
+    assert console.run_logged("Building", command, tmp_path / "x.log", words=words) == ["[1/2] x"]
+    assert " s: 1 lines after True\n" in capsys.readouterr().err
+
+
+def test_a_build_says_how_far_it_is_by_what_it_compiles(tmp_path, monkeypatch):
+    """A third of the steps may be a tenth of the work."""
+    monkeypatch.setattr(progress, "ROOT", tmp_path / "a checkout")
+    build = tmp_path / "a checkout" / "build"
+    unity = build / "src" / "CMakeFiles" / "lib.dir" / "Unity" / "unity_0_cxx.cxx"
+    source = tmp_path / "a checkout" / "src" / "d" / "small.cpp"
+    for path, size in ((source, 90), (build / "one.cpp", 310), (build / "two.cpp", 500)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * size, encoding="utf-8")
+    (build / "own.cpp").write_text("x" * 100, encoding="utf-8")
+    unity.parent.mkdir(parents=True)
+    unity.write_text("".join(f'#include "{build / name}.cpp"\n' for name in ("one", "two")))
+    lines = [
+        "[1/6] cmake -P commit.cmake",
+        "[2/6] Building CXX object src/CMakeFiles/lib.dir/d/small.cpp.o",
+        "[3/6] Building CXX object CMakeFiles/lib.dir/own.cpp.o",
+        "[4/6] Building CXX object src/CMakeFiles/lib.dir/Unity/unity_0_cxx.cxx.o",
+        "[5/6] Linking CXX static library src/liblib.a",
+    ]
+    words = progress.Progress(build, [*lines, "[6/6] Linking CXX executable bench"]).words
+    assert words([], 1) == "0 of 6 steps built"
+    assert words([*lines[:2], "a warning"], 30) == "2 of 6 steps built"
+    assert words(lines[:3], 60) == "3 of 6 steps built, about 4 min left"
+    assert words(lines[:3], 120) == "3 of 6 steps built", "it never grows"
+    assert words(lines[:4], 120) == "4 of 6 steps built, less than 1 min left"
+    assert progress.Progress(build, []).words(lines[:1], 9) == "1 of 6 steps built"
 
 
 @pytest.mark.parametrize(
