@@ -210,10 +210,15 @@ def module_path(own_paths: bool) -> str:
 
 
 def as_peer(python: Path, module: str, *words: str, own_paths: bool = False) -> str:
-    """The flag that has bench start this module as a peer. Safe: without the current folder, whose
+    """The flag that has bench start this module as a peer."""
+    return f"--peer={started(python, module, *words, own_paths=own_paths)}"
+
+
+def started(python: Path, module: str, *words: str, own_paths: bool = False) -> str:
+    """The command by which bench starts this module. Safe: without the current folder, whose
     peers.py or numpy.py is none of ours."""
     start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={module_path(own_paths)}"]
-    return f"--peer={shlex.join([*start, str(python), '-m', module, *words])}"
+    return shlex.join([*start, str(python), "-m", module, *words])
 
 
 def install_command() -> None:
