@@ -116,7 +116,7 @@ def test_a_command_that_goes_on_is_told_of_in_the_words_of_its_caller(
 
 
 def test_a_build_says_how_far_it_is_by_what_it_compiles(tmp_path, monkeypatch):
-    """A third of the steps may be a tenth of the work."""
+    """Half of the steps may be a fifth of the work."""
     monkeypatch.setattr(progress, "ROOT", tmp_path / "a checkout")
     build = tmp_path / "a checkout" / "build"
     unity = build / "src" / "CMakeFiles" / "lib.dir" / "Unity" / "unity_0_cxx.cxx"
@@ -124,7 +124,7 @@ def test_a_build_says_how_far_it_is_by_what_it_compiles(tmp_path, monkeypatch):
     for path, size in ((source, 90), (build / "one.cpp", 310), (build / "two.cpp", 500)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x" * size, encoding="utf-8")
-    (build / "own.cpp").write_text("x" * 100, encoding="utf-8")
+    (build / "own.cpp").write_text("x" * 120, encoding="utf-8")
     unity.parent.mkdir(parents=True)
     unity.write_text("".join(f'#include "{build / name}.cpp"\n' for name in ("one", "two")))
     lines = [

@@ -10,7 +10,7 @@ from tools.console import ROOT
 # What ninja prints of a step that has ended: how many have, of how many; and what it made.
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building \w+ object (.*)\.o$)?")
 _INCLUDED = re.compile(r'^#include "(/.*)"$', re.MULTILINE)
-_ENOUGH = 0.1  # of the work, for its speed to say something of the rest
+_ENOUGH = 0.2  # of the work, for its speed to say something of the rest
 
 
 class Progress:
