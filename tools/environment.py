@@ -108,8 +108,9 @@ class Environment:
         if not is_sound:
             self._create()
         # --only-binary: a source build would need more than is there, and fail much later.
+        # --no-compile: of most packages a small part is ever imported, and compiled then.
         pip: list[str | Path] = ["env", "PIP_USER=0", self.python, "-m", "pip", "install"]
-        pip += ["--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+        pip += ["--only-binary=:all:", "--no-compile", "--disable-pip-version-check", "--no-input"]
         pip += ["--progress-bar=off", *(f"-r{path}" for path in requirements)]
         files = " and ".join(wanted)
         _announce([name for name, text in wanted.items() if have.get(name) != text])
