@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ./run and ./test decide by themselves: arguments, logs, endings."""
 
+import shlex
 import signal
 import sys
 from types import SimpleNamespace
@@ -38,17 +39,18 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = run.parse(["--with-peers=pytorch,jax", *flags])
     pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
-    start = f"--peer=env PYTHONSAFEPATH=1 PYTHONPATH={ROOT}"
-    assert peers.beside(dict.fromkeys(parsed.peers) | pythons, ["/b/bench", *parsed.bench]) == [
-        *("/b/bench", "--threads=1"),
-        f"{start} {pythons['pytorch']} -m peers.pytorch --mode=compile --devices=cpu",
-        f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
-    ]
+    start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}"]
+    *words, pytorch, jax = peers.beside(pythons, ["/b/bench", *parsed.bench])
+    assert tuple(pythons) == parsed.peers and words == ["/b/bench", "--threads=1"]
+    command = [*start, str(pythons["pytorch"]), "-m", "peers.pytorch", *flags[:2]]
+    assert shlex.split(pytorch.removeprefix("--peer=")) == command
+    command = [*start, str(pythons["jax"]), "-m", "peers.jax", *flags[1:3]]
+    assert shlex.split(jax.removeprefix("--peer=")) == command
     with_python = run.parse(["--with-peers=py", *flags[:1]])
     python = peers.python_of("pytorch", with_python.peers_python)
     (peer,) = peers.beside({"pytorch": python}, with_python.bench)
-    program = f"{tmp_path / 'py'} -m peers.pytorch --mode=compile"
-    assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {program}")
+    command = [*start[:2], f"{start[2]}:a b", str(tmp_path / "py"), "-m", "peers.pytorch"]
+    assert shlex.split(peer.removeprefix("--peer=")) == [*command, "--mode=compile"]
 
 
 def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):

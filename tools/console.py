@@ -27,6 +27,7 @@ LOGS = HOME / "build" / "logs"
 _HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90
 _LINES_AFTER_FAILURE = 40
+_RECENT = 2**20  # bytes of a log, which a fuzzer fills for hours
 _SECONDS_TO_STOP = 10.0
 
 
@@ -214,11 +215,12 @@ def run_logged(
             now = time.monotonic()
             if in_place:
                 width = shutil.get_terminal_size().columns - 3
-                shown = words(_lines(log), now - begin)[:width]
+                shown = words(_lines(log, _RECENT), now - begin)[:width]
                 print(f"\r\033[K  {shown}", end="", file=sys.stderr, flush=True)
             elif now - told >= _HEARTBEAT_SECONDS:
                 told = now
-                say(f"  {now - begin:.0f} s: {words(_lines(log), now - begin)[:_COLUMNS]}")
+                shown = words(_lines(log, _RECENT), now - begin)[:_COLUMNS]
+                say(f"  {now - begin:.0f} s: {shown}")
     except Stopped:
         if patience > _SECONDS_TO_STOP:
             say(f"  stopping as soon as {what} has ended")
@@ -232,5 +234,8 @@ def run_logged(
     return _lines(log)
 
 
-def _lines(log: Path) -> list[str]:
-    return log.read_bytes().decode("utf-8", "replace").splitlines()
+def _lines(log: Path, last: int = 2**40) -> list[str]:
+    """Those of its last bytes."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - last))
+        return file.read().decode("utf-8", "replace").splitlines()
