@@ -3,7 +3,6 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     a, c, again = own_network.paths(own_network.imported(twice, lambda: python))
     told = [shlex.split(path.read_text(encoding="utf-8"))[-3] for path in (a, c, again)]
     assert told == ["--name=a-net-make-1", "--name=c-net-make", "--name=a-net-make-2"]
-    python.write_text(f"#!{sys.executable}\n", encoding="utf-8")  # as sys.exit(0) in net.py
+    script(python, "")  # as sys.exit(0) in net.py
     with pytest.raises(Failure, match="it ended the program"):
         own_network.imported(words, lambda: python)
     assert not made.exists()
