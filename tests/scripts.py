@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def script(path: Path, text: str) -> Path:
-    path.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+    """A program in Python. Its second line is one of the shell's, too, as the first line can name
+    no interpreter that has a space in its path."""
+    begin = f'#!/bin/sh\n"exec" "{sys.executable}" "$0" "$@"\n'
+    path.write_text(f"{begin}{text}", encoding="utf-8")
     path.chmod(0o755)
     return path
 

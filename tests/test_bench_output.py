@@ -5,6 +5,7 @@ import ctypes
 import os
 import pty
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -229,7 +230,7 @@ def test_threads_that_cannot_be_started_cost_the_row_that_needs_them(tmp_path):
 
 @pytest.mark.skipif(os.system("unshare -rm true") != 0, reason="no folder can be hidden here")
 def test_without_proc_the_remedy_is_said():
-    hidden = f"mount -t tmpfs none /proc && exec {built(BENCH)} --mlp=2,2"
+    hidden = f"mount -t tmpfs none /proc && exec {shlex.quote(str(built(BENCH)))} --mlp=2,2"
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", f"{hidden} --family=Epoch"],
         capture_output=True,
@@ -282,7 +283,8 @@ def test_a_full_disk_behind_standard_output_is_a_failure(flags):
 
 
 def test_a_reader_that_goes_away_is_none():
-    command = f"{built(BENCH)} --describe --model=resnet-56 | head -1; exit ${{PIPESTATUS[0]}}"
+    describe = f"{shlex.quote(str(built(BENCH)))} --describe --model=resnet-56"
+    command = f"{describe} | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, check=False, env=environment()
     )

@@ -2,7 +2,7 @@
 """A network of one's own in a file: its form, measured in several sizes, and advised on."""
 
 import json
-import sys
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         '    print("python -m networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
         'if "ends" in out and "networks" in words:\n    sys.exit(0)\n'
         'if "worse" in out:\n    sys.exit(1)\n'
-        'open(out, "w").write(" ".join(words))\n',
+        'import shlex\nopen(out, "w").write(shlex.join(words))\n',
     )
 
 
@@ -106,8 +106,8 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     (made,) = tmp_path.glob("net-make-*.json")
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
-    command = f"-m networks import {source} {' '.join(pair)} -o {made}"
-    assert made.read_text(encoding="utf-8") == command
+    command = ["-m", "networks", "import", str(source), *pair, "-o", str(made)]
+    assert shlex.split(made.read_text(encoding="utf-8")) == command
     with pytest.raises(Failure, match=r"bad\.onnx was not imported"):
         own_network.imported(["--network=bad.onnx"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
@@ -115,9 +115,9 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     # Whose files have one name are not one network, and an older file is not taken for a new one.
     twice = ["--network=a/net.py:make,c/net.py:make,a/net.py:make"]
     a, c, again = own_network.paths(own_network.imported(twice, lambda: python))
-    told = [path.read_text(encoding="utf-8").split()[-3] for path in (a, c, again)]
+    told = [shlex.split(path.read_text(encoding="utf-8"))[-3] for path in (a, c, again)]
     assert told == ["--name=a-net-make-1", "--name=c-net-make", "--name=a-net-make-2"]
-    python.write_text(f"#!{sys.executable}\n", encoding="utf-8")  # as sys.exit(0) in net.py
+    script(python, "")  # as sys.exit(0) in net.py
     with pytest.raises(Failure, match="it ended the program"):
         own_network.imported(words, lambda: python)
     assert not made.exists()
@@ -135,14 +135,16 @@ def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
     (spec,) = tmp_path.glob("bad-make-*.module.json")
     assert got == [*words[2:], "--mode=eager", f"--network={spec}"]
     assert "python -m networks: it is bad" in capfd.readouterr().err
-    told = spec.read_text(encoding="utf-8")
-    assert told.startswith(f"-m peers.pytorch.own make {Path('bad.py:make').absolute()} --input=4")
-    assert "--name bad-make -o" in told and told.endswith("--reason=it is bad")
+    told = shlex.split(spec.read_text(encoding="utf-8"))
+    source = str(Path("bad.py:make").absolute())
+    assert told[:5] == ["-m", "peers.pytorch.own", "make", source, "--input=4"]
+    assert "--name bad-make -o" in " ".join(told) and told[-1] == "--reason=it is bad"
     *bench, peer = own_network.as_it_is(got, lambda: python)
     assert bench == ["--out=x.json", "--family=Peak", "--program=pytorch"]
-    ours = f"{python} -m peers.pytorch.own --batch=5 --mode=eager --family=Epoch"
-    assert peer.endswith(f"{ours} --network={spec}")
-    assert peer.startswith("--peer=env PYTHONSAFEPATH=1 PYTHONPATH=")
+    ours = [str(python), "-m", "peers.pytorch.own", "--batch=5", "--mode=eager", "--family=Epoch"]
+    start, safe, path, *command = shlex.split(peer)
+    assert command == [*ours, f"--network={spec}"]
+    assert (start, safe) == ("--peer=env", "PYTHONSAFEPATH=1") and path.startswith("PYTHONPATH=")
     beside = own_network.as_it_is([f"--network={spec},b.json", *words[2:4]], lambda: python)
     other = f"--network={Path('b.json').absolute()}"
     assert beside[:-1] == ["--batch=5", "--family=Epoch", other]
@@ -158,7 +160,8 @@ def test_what_bench_refuses_is_trained_as_it_is(tmp_path, python, capfd):
     got = own_network.imported(["--network=forecast.py:make"], lambda: python)
     (spec,) = tmp_path.glob("forecast-make-*.module.json")
     assert got == [f"--network={spec}"]
-    assert spec.read_text(encoding="utf-8").endswith("--reason=--network: it takes no places")
+    told = shlex.split(spec.read_text(encoding="utf-8"))
+    assert told[-1] == "--reason=--network: it takes no places"
     assert "./run: bench refuses it: --network: it takes no places" in capfd.readouterr().err
     with pytest.raises(Failure, match=r"forecast\.onnx was imported, and bench can't train it"):
         own_network.imported(["--network=forecast.onnx"], lambda: python)
@@ -172,9 +175,8 @@ def test_what_only_modules_have_is_not_imported(flag, tmp_path, python):
     got = own_network.imported(["--network=net.py:make", flag, "--rows=9"], lambda: python)
     (spec,) = tmp_path.glob("net-make-*.module.json")
     assert got == ["--rows=9", f"--network={spec}"]
-    command = spec.read_text(encoding="utf-8")
-    assert f" {flag} " in command
-    assert command.endswith(f"--reason={flag} is of modules as they are")
+    command = shlex.split(spec.read_text(encoding="utf-8"))
+    assert flag in command and command[-1] == f"--reason={flag} is of modules as they are"
 
 
 def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):

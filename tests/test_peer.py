@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import Any
 
@@ -14,7 +15,8 @@ from bench_runs import BENCH, ROOT, bench, measure, run, strict
 from plots.file import loading
 
 REPETITIONS = 3
-FAKE = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'} --mode=whatever"
+PLACE = str(ROOT / "peers" / "tests" / "fake.py")
+FAKE = f"--peer={shlex.join([sys.executable, PLACE, '--mode=whatever'])}"
 SHORT = ("--benchmark_min_time=0.001", f"--benchmark_repetitions={REPETITIONS}")
 OWN = ("--family=Epoch", "--threads=1", "--cuda=off", *SHORT)
 TWO = ("--model=disc-2,disc-3", *OWN)
@@ -40,7 +42,8 @@ def programs(document: dict[str, Any]) -> list[str]:
 def test_rows_of_peers_take_turns_with_those_that_do_the_same_work(tmp_path, loss, monkeypatch):
     """A fake, and another build of bench."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    relay = f"--peer={sys.executable} -m peers.bench abc1234 {BENCH} {' '.join(ONE[:4])}"
+    words = [sys.executable, "-m", "peers.bench", "abc1234", str(BENCH), *ONE[:4]]
+    relay = f"--peer={shlex.join(words)}"
     document = measure(tmp_path, *ONE, FAKE, relay, FAKE_LOSS=loss)
     ours, good, bad, theirs = document["rows"]
     assert programs(document) == ["bench", "fake", "fake", "bench-abc1234"]

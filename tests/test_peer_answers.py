@@ -8,6 +8,7 @@ row of its own for each, in one run. Fields take turns with the values: a third 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,8 @@ from plots.text import printable
 
 SCHEMA = json.loads(loading.SCHEMA_PATH.read_text("utf-8"))["definitions"]
 WRONG = (0, -1, 1e-300, 1e300, 1.5, "NaN", "", True, None, [], {}, "x" * 66_000, {"x": [{"y": 1}]})
-PEER = f"--peer={sys.executable} {ROOT / 'peers' / 'tests' / 'fake.py'}"
+COMMAND = shlex.join([sys.executable, str(ROOT / "peers" / "tests" / "fake.py")])
+PEER = f"--peer={COMMAND}"
 SHORT = ("--cuda=off", "--benchmark_repetitions=1", "--benchmark_min_time=0.001")
 ALONE = ("--family=Peak", "--program=fake", *SHORT, PEER)
 BESIDE = ("--model=disc-2", "--family=Epoch", "--threads=1", *SHORT)
@@ -101,7 +103,7 @@ def test_a_row_that_does_other_work_is_refused_where_it_is_added(tmp_path, rows,
     """Before anything is measured, with the peer's name and the row's."""
     done = bench(*BESIDE, PEER, variables={"FAKE_ROWS": json.dumps(rows)}, code=2)
     (line,) = done.stderr.splitlines()
-    assert line.startswith("bench: --peer: '") and "fake.py' has a row 'Epoch/" in line
+    assert line.startswith(f"bench: --peer: '{COMMAND}' has a row 'Epoch/")
     assert line.endswith(f"cpu_threads:1 that can't be measured: {reason}"), line
 
 
@@ -115,7 +117,8 @@ def test_a_row_that_does_other_work_during_a_refinement_costs_its_own_alone(tmp_
         *(None, "fake", "fake"),
     ]
     (line,) = [line for line in done.stderr.splitlines() if "--peer: '" in line]
-    assert "fake.py' has a row 'Epoch/model:no-such/" in line and " beside Epoch/model:" in line
+    assert f"{COMMAND}' has a row 'Epoch/model:no-such/" in line
+    assert " beside Epoch/model:" in line
     reason = "its model is 'no-such' and not 'disc-"
     assert reason in line and line.endswith("; the refinement has no further rows of it"), line
 

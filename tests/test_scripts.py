@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ./run and ./test decide by themselves: arguments, logs, endings."""
 
+import shlex
 import signal
 import sys
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 from scripts import ROOT, ran, refused
 
 from plots import __version__
-from tools import console, environment, peers, run, setup, test
+from tools import console, environment, peers, progress, run, setup, test
 
 # --- arguments
 
@@ -38,17 +39,18 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = run.parse(["--with-peers=pytorch,jax", *flags])
     pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
-    start = f"--peer=env PYTHONSAFEPATH=1 PYTHONPATH={ROOT}"
-    assert peers.beside(dict.fromkeys(parsed.peers) | pythons, ["/b/bench", *parsed.bench]) == [
-        *("/b/bench", "--threads=1"),
-        f"{start} {pythons['pytorch']} -m peers.pytorch --mode=compile --devices=cpu",
-        f"{start} {pythons['jax']} -m peers.jax --devices=cpu --loop=scan",
-    ]
+    start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}"]
+    *words, pytorch, jax = peers.beside(pythons, ["/b/bench", *parsed.bench])
+    assert tuple(pythons) == parsed.peers and words == ["/b/bench", "--threads=1"]
+    command = [*start, str(pythons["pytorch"]), "-m", "peers.pytorch", *flags[:2]]
+    assert shlex.split(pytorch.removeprefix("--peer=")) == command
+    command = [*start, str(pythons["jax"]), "-m", "peers.jax", *flags[1:3]]
+    assert shlex.split(jax.removeprefix("--peer=")) == command
     with_python = run.parse(["--with-peers=py", *flags[:1]])
     python = peers.python_of("pytorch", with_python.peers_python)
     (peer,) = peers.beside({"pytorch": python}, with_python.bench)
-    program = f"{tmp_path / 'py'} -m peers.pytorch --mode=compile"
-    assert peer.endswith(f"'PYTHONPATH={ROOT}:a b' {program}")
+    command = [*start[:2], f"{start[2]}:a b", str(tmp_path / "py"), "-m", "peers.pytorch"]
+    assert shlex.split(peer.removeprefix("--peer=")) == [*command, "--mode=compile"]
 
 
 def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
@@ -70,7 +72,8 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
     *words, peer, out = command
     assert words == ["/b/bench", "--threads=1", "--sweep=quick", "--refine=program"]
-    assert peer.endswith(f"peers.bench same {run.build.BENCH} --threads=1 --sweep=quick")
+    relay = ["peers.bench", "same", str(run.build.BENCH), "--threads=1", "--sweep=quick"]
+    assert shlex.split(peer)[-5:] == relay
     assert out == f"--out={path}"
 
 
@@ -96,6 +99,51 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
     assert text.splitlines()[1:-1] == [f"    {number}" for number in range(60, 100)]
     assert str(log) in text
     assert len(log.read_text(encoding="utf-8").splitlines()) == 100
+
+
+def test_a_command_that_goes_on_is_told_of_in_the_words_of_its_caller(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(console, "_HEARTBEAT_SECONDS", 0.0)
+    told = tmp_path / "told"
+    code = "import os, sys; print('[1/2] x', flush=True)\nwhile not os.path.exists(sys.argv[1]): 0"
+
+    def words(lines, seconds):
+        if lines:
+            told.touch()
+        return f"{len(lines)} lines after {seconds >= 0}"
+
+    command = [sys.executable, "-c", code, str(told)]
+    assert console.run_logged("Building", command, tmp_path / "x.log", words=words) == ["[1/2] x"]
+    assert " s: 1 lines after True\n" in capsys.readouterr().err
+
+
+def test_a_build_says_how_far_it_is_by_what_it_compiles(tmp_path, monkeypatch):
+    """Half of the steps may be a fifth of the work."""
+    monkeypatch.setattr(progress, "ROOT", tmp_path / "a checkout")
+    build = tmp_path / "a checkout" / "build"
+    unity = build / "src" / "CMakeFiles" / "lib.dir" / "Unity" / "unity_0_cxx.cxx"
+    source = tmp_path / "a checkout" / "src" / "d" / "small.cpp"
+    for path, size in ((source, 90), (build / "one.cpp", 310), (build / "two.cpp", 500)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x" * size, encoding="utf-8")
+    (build / "own.cpp").write_text("x" * 120, encoding="utf-8")
+    unity.parent.mkdir(parents=True)
+    unity.write_text("".join(f'#include "{build / name}.cpp"\n' for name in ("one", "two")))
+    lines = [
+        "[1/6] cmake -P commit.cmake",
+        "[2/6] Building CXX object src/CMakeFiles/lib.dir/d/small.cpp.o",
+        "[3/6] Building CXX object CMakeFiles/lib.dir/own.cpp.o",
+        "[4/6] Building CXX object src/CMakeFiles/lib.dir/Unity/unity_0_cxx.cxx.o",
+        "[5/6] Linking CXX static library src/liblib.a",
+    ]
+    words = progress.Progress(build, [*lines, "[6/6] Linking CXX executable bench"]).words
+    assert words([], 1) == "0 of 6 steps built"
+    assert words([*lines[:2], "a warning"], 30) == "2 of 6 steps built"
+    assert words(lines[:3], 60) == "3 of 6 steps built, about 4 min left"
+    assert words(lines[:3], 120) == "3 of 6 steps built", "it never grows"
+    assert words(lines[:4], 120) == "4 of 6 steps built, less than 1 min left"
+    assert progress.Progress(build, []).words(lines[:1], 9) == "1 of 6 steps built"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import pytest
 from bench_runs import BENCH
 from scripts import ROOT, ran, refused, script
 
-from tools import build, own_network, peers, results, resume, run
+from tools import build, environment, own_network, peers, results, resume, run
+from tools.two import Asked
 
 TODAY = datetime.date(2025, 3, 9)
 
@@ -175,7 +176,7 @@ def test_a_file_brings_neither_a_command_nor_a_path(word, tries, tmp_path, monke
 def test_each_flag_is_known_to_be_harmless_or_not():
     told = re.findall(r"^  (--[a-z_-]+)", ran(BENCH, "--help").stdout, re.MULTILINE)
     unsafe = {"--peer", "--meter", "--out", "--benchmark_out", "--budget", "--resume", "--network"}
-    unsafe |= {"--data"}
+    unsafe |= {"--data", "--when-answered"}
     of_others = {flag for flags in peers.FLAGS.values() for flag in flags} | {"--torch-device"}
     tells = run.TELLING | {"--network-schema", "--worker", "--version", "--help"}
     known = resume.HARMLESS - of_others
@@ -201,13 +202,102 @@ def test_resume_without_an_unfinished_run(tries, capsys):
     assert "a.json is complete: no row is left to measure" in capsys.readouterr().err
 
 
+# --- the first answer
+
+
+ANSWERING_BENCH = """\
+import json, subprocess, sys
+flags = dict(word.partition("=")[::2] for word in sys.argv[1:])
+if "--machine" in flags:
+    print(json.dumps({"id": "m", "gpu": None}))
+elif "--commit" in flags:
+    print("abc1234")
+else:
+    with open(flags["--out"], "w") as file:
+        json.dump({"rows": [{"name": "a"}]}, file)
+    if "--when-answered" in flags:
+        subprocess.run(["/bin/sh", "-c", "exec " + flags["--when-answered"]], check=True)
+    sys.exit(int(flags["--v"]))
+"""
+# Of our Python, which notes what it is asked for, and whether a first answer is kept by then.
+DRAWING = """\
+import json, os, sys
+kept = sys.argv[sys.argv.index("--since") + 1] if "--since" in sys.argv else ""
+with open({calls!r}, "a") as file:
+    print(json.dumps([os.path.exists(kept), *sys.argv[1:]]), file=file)
+if kept:
+    os.makedirs(os.path.dirname(kept), exist_ok=True)
+    open(kept, "w").close()
+"""
+
+
+@pytest.mark.parametrize("code", [0, 130])
+def test_the_first_answer_is_shown_amid_the_run_and_the_end_says_what_changed(
+    code, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "it's a folder, ours"
+    folder.mkdir()
+    calls = folder / "calls"
+    monkeypatch.setattr(results, "RESULTS", folder / "results")
+    monkeypatch.setattr(run, "REPORT", folder / "report")
+    monkeypatch.setattr(build, "BENCH", script(folder / "bench", ANSWERING_BENCH))
+    python = script(folder / "python", DRAWING.format(calls=str(calls)))
+    monkeypatch.setattr(environment, "PYTHON", python)
+    page = folder / "report" / "try"
+    for _ in range(2):  # what an earlier run has said is none of this one
+        assert run.run_bench(run.parse([f"--v={code}", "--out=" + str(folder / "x.json")])) == code
+        ((was_kept, *first), *last) = map(json.loads, calls.read_text("utf-8").splitlines())
+        words = ["report", str(folder / "x.json"), "-o", str(page), "--since"]
+        assert first == ["-m", "plots", *words, str(page / "answer.txt")] and not was_kept
+        assert last == ([] if code else [[True, *first]])
+        is_told = f"; the answer so far is on {page / 'index.html'}\n" in capsys.readouterr().err
+        assert is_told is bool(code)
+        calls.unlink()
+        (folder / "x.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("parsed", "is_told"),
+    [
+        ({}, True),
+        ({"peers": ("pytorch",)}, True),
+        ({"report": False}, False),
+        ({"check_statistics": True}, False),
+        ({"compare_with": "abc"}, False),
+        ({"commands": Asked([])}, False),
+        ({"networks": [Path("net.json")]}, False),
+        ({"modules": [Path("net.module.json")]}, False),
+    ],
+)
+def test_a_first_answer_is_asked_for_where_the_end_has_its_like(parsed, is_told):
+    """Own networks, two builds and two programs end with a screen of their own."""
+    assert bool(run.when_answered(run.Arguments(**parsed), Path("x.json"))) is is_told
+
+
+@pytest.mark.parametrize(
+    ("there", "goes_on", "name"),
+    [
+        ([], False, "x.json"),
+        (["x.json"], False, "x.json.partial"),
+        (["x.json"], True, "x.json"),
+        (["x.json", "x.json.partial"], True, "x.json.partial"),
+    ],
+)
+def test_where_bench_puts_its_rows_is_known_before(there, goes_on, name, tmp_path):
+    """What it does itself, test_bench_output.py and test_bench_resume.py ask."""
+    for each in there:
+        run_file(tmp_path / each, 1000)
+    assert results.place(tmp_path / "x.json", goes_on) == tmp_path / name
+
+
 # --- after bench
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """The words of each call of `plots`."""
     calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(run, "REPORT", tmp_path / "report")
     monkeypatch.setattr(run, "plots", lambda *words: not calls.append(words))
     return calls
 

@@ -163,7 +163,7 @@ def test_what_the_recipes_ask_can_be_asked():
 def test_recipes_run_on_a_cpu(tmp_path, name, library, words, folder):
     pytest.importorskip(library, reason=f"{library} is not installed here")
     (tmp_path / name).write_text(RECIPES[name], "utf-8")
-    command = f"cd {tmp_path} && {sys.executable} {name} {words}"
+    command = f"cd {shlex.quote(str(tmp_path))} && {shlex.quote(sys.executable)} {name} {words}"
     assert not new_process(folder)(command, 300.0, Path(os.devnull)).left
 
 
@@ -207,8 +207,10 @@ def flags_of(folder: Path, *words: str, peer: str = "") -> list[str]:
     flags = ["--cuda=off", *two.asked([*words]).words]
     if peer:
         (folder / "peer.py").write_text(peer, "utf-8")
-        ours = str(ROOT / "peers" / "command.py")
-        flags = [word.replace(ours, str(folder / "peer.py")) for word in flags]
+        ours, theirs = (
+            shlex.quote(str(path)) for path in (ROOT / "peers" / "command.py", folder / "peer.py")
+        )
+        flags = [word.replace(ours, theirs) for word in flags]
     return flags
 
 
@@ -216,10 +218,12 @@ def plots(*words: str | Path) -> str:
     return ran(sys.executable, "-m", "plots", *words, cwd=ROOT).stdout
 
 
-def test_two_small_programs_from_end_to_end(tmp_path, monkeypatch):
+def test_two_small_programs_from_end_to_end(tmp_path, folder, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(folder))  # where the outputs that are compared lie
     (tmp_path / "small.py").write_text("import sys; print(sys.argv[1])", "utf-8")
-    commands = [f"{sys.executable} small.py {{n}} {{steps}} {side}" for side in "ab"]
+    start = f"{shlex.quote(sys.executable)} small.py"
+    commands = [f"{start} {{n}} {{steps}} {side}" for side in "ab"]
     flags = ("--n=10", "--steps=1,20", "--equal=cmp", "--repetitions=5")
     run(tmp_path, *flags_of(tmp_path, *flags, *commands))
     file = loading.load_file(tmp_path / "result.json")

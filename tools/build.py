@@ -8,6 +8,7 @@ from pathlib import Path
 from tools import environment
 from tools.console import LOGS, ROOT, CommandFailed, cores, output_of, run_logged, say, stage
 from tools.cuda import Choice, driver_version
+from tools.progress import Progress
 
 # What the processors of a level of x86-64 have. An installed copy has a bench for each level
 # (cmake/wheel.cmake).
@@ -71,7 +72,9 @@ def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) ->
 
 def _make(preset: str, *what: str) -> None:
     command = ["cmake", "--build", "--preset", preset, "--parallel", str(cores()), *what]
-    run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log")
+    planned = output_of("cmake", "--build", folder(preset), *what, "--", "-n").splitlines()
+    words = Progress(folder(preset), planned).words
+    run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log", words=words)
 
 
 def configured_with() -> Choice:

@@ -27,6 +27,7 @@ LOGS = HOME / "build" / "logs"
 _HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90
 _LINES_AFTER_FAILURE = 40
+_RECENT = 2**20  # bytes of a log, which a fuzzer fills for hours
 _SECONDS_TO_STOP = 10.0
 
 
@@ -183,11 +184,20 @@ def stop(process: "subprocess.Popen[Any]", patience: float = _SECONDS_TO_STOP) -
             return
 
 
+def _latest(lines: Sequence[str], _seconds: float) -> str:
+    return next((line for line in reversed(lines) if line.strip()), "no output yet")
+
+
 def run_logged(
-    what: str, command: Sequence[str | Path], log: Path, patience: float = _SECONDS_TO_STOP
+    what: str,
+    command: Sequence[str | Path],
+    log: Path,
+    patience: float = _SECONDS_TO_STOP,
+    words: Callable[[Sequence[str], float], str] = _latest,
 ) -> list[str]:
-    """Run a command with its output in `log`, and show its latest line: in place on a terminal, now
-    and then elsewhere. What it printed.
+    """Run a command with its output in `log`, and show its latest line, or other `words` about its
+    lines and the seconds since it began: in place on a terminal, now and then elsewhere. What it
+    printed.
 
     patience: seconds that it gets to end by itself after Ctrl-C.
     """
@@ -202,13 +212,15 @@ def run_logged(
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
-            last = next((line for line in _lines(log, 4096)[::-1] if line.strip()), "no output yet")
+            now = time.monotonic()
             if in_place:
                 width = shutil.get_terminal_size().columns - 3
-                print(f"\r\033[K  {last[:width]}", end="", file=sys.stderr, flush=True)
-            elif time.monotonic() - told >= _HEARTBEAT_SECONDS:
-                told = time.monotonic()
-                say(f"  {told - begin:.0f} s: {last[:_COLUMNS]}")
+                shown = words(_lines(log, _RECENT), now - begin)[:width]
+                print(f"\r\033[K  {shown}", end="", file=sys.stderr, flush=True)
+            elif now - told >= _HEARTBEAT_SECONDS:
+                told = now
+                shown = words(_lines(log, _RECENT), now - begin)[:_COLUMNS]
+                say(f"  {now - begin:.0f} s: {shown}")
     except Stopped:
         if patience > _SECONDS_TO_STOP:
             say(f"  stopping as soon as {what} has ended")

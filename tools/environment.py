@@ -108,8 +108,9 @@ class Environment:
         if not is_sound:
             self._create()
         # --only-binary: a source build would need more than is there, and fail much later.
+        # --no-compile: of most packages a small part is ever imported, and compiled then.
         pip: list[str | Path] = ["env", "PIP_USER=0", self.python, "-m", "pip", "install"]
-        pip += ["--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+        pip += ["--only-binary=:all:", "--no-compile", "--disable-pip-version-check", "--no-input"]
         pip += ["--progress-bar=off", *(f"-r{path}" for path in requirements)]
         files = " and ".join(wanted)
         _announce([name for name, text in wanted.items() if have.get(name) != text])
@@ -210,10 +211,15 @@ def module_path(own_paths: bool) -> str:
 
 
 def as_peer(python: Path, module: str, *words: str, own_paths: bool = False) -> str:
-    """The flag that has bench start this module as a peer. Safe: without the current folder, whose
+    """The flag that has bench start this module as a peer."""
+    return f"--peer={started(python, module, *words, own_paths=own_paths)}"
+
+
+def started(python: Path, module: str, *words: str, own_paths: bool = False) -> str:
+    """The command by which bench starts this module. Safe: without the current folder, whose
     peers.py or numpy.py is none of ours."""
     start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={module_path(own_paths)}"]
-    return f"--peer={shlex.join([*start, str(python), '-m', module, *words])}"
+    return shlex.join([*start, str(python), "-m", module, *words])
 
 
 def install_command() -> None:

@@ -114,6 +114,15 @@ def _places(out: Path) -> tuple[Path, Path]:
     return out.with_name(out.name + PARTIAL), out
 
 
+def place(out: Path, goes_on: bool) -> Path:
+    """Which of these it will be for a run that begins now, or `goes_on` with the rows of an earlier
+    one."""
+    partial, whole = _places(out)
+    if goes_on:
+        return partial if partial.is_file() else whole
+    return partial if whole.is_file() and whole.stat().st_size > 0 else whole
+
+
 def _state(path: Path) -> tuple[int, ...]:
     """Of a file: what each writing of it changes, whatever a clock says. Empty: there is none."""
     with suppress(OSError):

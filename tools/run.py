@@ -27,6 +27,9 @@ writes results/<machine>/<date>-<commit>.json and draws report/index.html from i
 the answer, charts and tables. All that is no complete default or full sweep is a try: it stays in
 results/tries/<machine>/, which git ignores, and its page is report/try/index.html.
 
+The answer is printed, and on report/try/index.html, as soon as every second network has five
+repetitions on each side. Measuring then goes on, and the end says what has changed since.
+
   --setup-only    set up and build, but measure nothing
   --cuda=MODE     auto (the default): use the installed CUDA toolkit, or its Python wheels if there
                   is only a driver, or no GPU; on: require a GPU; off: no GPU, and a build
@@ -298,6 +301,23 @@ def plots(*words: str | Path) -> bool:
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
+def first_answer() -> Path:
+    """Where what is said of a run that goes on is kept, beside its page; while it is a try."""
+    return REPORT / "try" / "answer.txt"
+
+
+def when_answered(parsed: Arguments, file: Path) -> list[str]:
+    """The flag that has bench show what `file` says as soon as there is an answer, where the end
+    has a summary for it to be compared with."""
+    has_own_screen = parsed.networks or parsed.modules or parsed.commands or parsed.measures_builds
+    if has_own_screen or not parsed.report:
+        return []
+    kept = first_answer()
+    words = ["report", file, "-o", kept.parent, "--since", kept]
+    show = environment.started(environment.PYTHON, "plots", *map(str, words))
+    return [f"--when-answered={show}"]
+
+
 def destination(parsed: Arguments, command: list[str]) -> Path:
     """Where the results of a run go that names no file; `command` gets what follows from it."""
     machine, commit = results.machine_of(build.BENCH), results.commit_of(build.BENCH)
@@ -356,10 +376,13 @@ def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
     if path is None or rows == 0:
         return code
     counted = f"{rows} finished row{'' if rows == 1 else 's'}"
+    kept = first_answer()
     if code not in (0, 1):
+        drawn_on = friendly(kept.with_name("index.html"))
+        answer = f"; the answer so far is on {drawn_on}" if kept.exists() else ""
         say(
             f"\n./run: bench ended early (exit code {code}); {counted} kept in {friendly(path)}; "
-            "--resume goes on with them"
+            f"--resume goes on with them{answer}"
         )
         return code
     if parsed.measures_builds:
@@ -377,7 +400,9 @@ def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
         ["--network", path] for path in (*parsed.networks, *parsed.modules)
     ]
     networks += [["--model", name, *told] for name, told in results.by_widths(path)]
-    summary = [] if networks or parsed.commands else ["--summary"]
+    summary: list[str | Path] = [] if networks or parsed.commands else ["--summary"]
+    if summary and kept.exists():
+        summary = ["--since", kept]
     drawn = parsed.report and plots("report", path, "-o", page, *summary)
     cards = [] if parsed.gpu is None else ["--gpu", parsed.gpu]
     for network in networks:
@@ -427,6 +452,8 @@ def run_bench(parsed: Arguments) -> int:
     if parsed.peers:
         pythons = {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
         command = peers.beside(pythons, command)
+    first_answer().unlink(missing_ok=True)
+    command += when_answered(parsed, results.place(path, parsed.resume))
     before = results.states(path)
     try:
         code = measure(command)

@@ -390,11 +390,12 @@ class File:
 
     @property
     def ended(self) -> str:
-        """How a run ended of which rows are missing: "interrupted"; empty where none are."""
+        """Of a run of which rows are missing, as it goes on or has ended: "not finished"; empty
+        where none are."""
         if self.complete:
             return ""
         budget = self.run.budget_seconds
-        return "interrupted" if budget is None else f"ended by its budget of {budget:,.0f} s"
+        return "not finished" + ("" if budget is None else f", with a budget of {budget:,.0f} s")
 
     @property
     def shortcomings(self) -> tuple[Shortcoming, ...]:

@@ -16,7 +16,7 @@ STANDINGS = range(3)  # of shortcomings, the worst first
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
 _ALLOWED = re.compile(
-    r"--(with-peers|layout|loop|mode|pages|devices|sweep|cuda|out|memory-limit|planned-memory|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    r"--(with-peers|layout|loop|mode|pages|devices|sweep|cuda|out|memory-limit|planned-memory|patience|budget|resume|when-answered|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
     re.DOTALL,
 )
 
@@ -45,7 +45,7 @@ def shortcomings(
     *, command: Sequence[str], data: str, ended: str, sweep: str, repetitions: int
 ) -> Iterator[Shortcoming]:
     """Those of a run with that command line and that data; `ended`: what it was, if rows are
-    missing, such as interrupted. None where it answers for its machine."""
+    missing, such as "not finished". None where it answers for its machine."""
     if flags := printable(" ".join(own_words(command))):
         yield Shortcoming(f"flags chose its rows ({flags})", "leave them out", 0)
     if data not in ("", "generated"):

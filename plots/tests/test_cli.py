@@ -72,8 +72,11 @@ def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monk
         return pairings(file, scales)
 
     monkeypatch.setattr(crossover, "pairings", seen_pairings)
-    assert "The GPU wins from " in shell("report", simple, "-o", tmp_path / "out", "--summary").out
-    assert seen == [simple]
+    asked = ("report", simple, "-o", tmp_path / "out", "--since", tmp_path / "kept")
+    first, again = shell(*asked).out, shell(*asked).out
+    assert seen == [simple] * 2
+    assert "The GPU wins from " in first and "The answer so far is above" in first
+    assert again.startswith("The answer above stands.\n\nwrote ")
 
 
 @pytest.mark.slow

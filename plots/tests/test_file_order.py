@@ -16,7 +16,7 @@ from plots.file.file_order import newest_per_machine, passed_over
 from plots.tests import synthetic, synthetic_machine, synthetic_peers, synthetic_steps
 from plots.tests.synthetic_steps import passes
 
-SHORT = "new.json of synthetic machine is newer than whole.json, but it was interrupted, so rows "
+SHORT = "new.json of synthetic machine is newer than whole.json, but it was not finished, so rows "
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_the_newest_complete_file_counts(folder, complete, first, others, told):
         ({"data": "mine.csv"}, "it trains on mine.csv"),
         ({"command": ["bench", "--model=disc-2"]}, "flags chose its rows (--model=disc-2)"),
         ({"command": ["bench", "--with-peers", "--mode=eager", "--benchmark_filter=x"]}, "filter="),
-        ({"complete": (True, True, False)}, "it was interrupted, so rows are missing"),
-        ({"complete": (True, True, False), "budget": 60}, "it was ended by its budget of 60 s, so"),
+        ({"complete": (True, True, False)}, "it was not finished, so rows are missing"),
+        ({"complete": (True, True, False), "budget": 60}, "with a budget of 60 s, so rows are"),
     ],
 )
 def test_a_try_never_counts_before_a_whole_sweep(folder, configuration, why):

@@ -62,7 +62,7 @@ def few_epochs(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda document: document["context"]["crossover"].update(complete=False), "interrupted"),
+        (lambda document: document["context"]["crossover"].update(complete=False), "not finished"),
         (of_crossover("software", commit=""), "does not state its commit"),
         (of_crossover("software", dirty=True), "uncommitted changes"),
         (of_crossover("configuration", sweep="quick"), "sweep is quick"),

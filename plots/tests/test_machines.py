@@ -197,7 +197,7 @@ def test_part_of_a_table_keeps_the_notes_of_its_cells(read):
     assert few.notes == ("Over 1 of the 2 that the baseline has.",)
     assert [cell.marks for (cell,) in few.lines] == [(), (1,)]
     names = part(table, "title", ("machine",), general=True)
-    assert names.notes[-1].startswith("From a run that was interrupted")
+    assert names.notes[-1].startswith("From a run that was not finished")
     assert len(names.notes) == len(table.notes) - 1
 
 

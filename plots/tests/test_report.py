@@ -22,7 +22,7 @@ from plots.core.series import series_labels
 from plots.features.record import section as record
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
-from plots.features.report.summary import summary
+from plots.features.report.summary import since, summary
 from plots.features.training.chart import best_of_devices, lines_of
 from plots.features.training.section import tables
 from plots.file import loading
@@ -287,10 +287,10 @@ def test_failures_flags_notes_and_record_are_told(read):
     document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
     file = read(document)
     page = shown(page_of(build(file)).text)
-    for text in (page, " ".join(summary(file, comparisons(file)).split())):
+    for text in (page, " ".join("\n".join(summary(file, comparisons(file))).split())):
         assert "too little memory: 9 GB needed" in text
         assert "oversubscribed: 4 threads on 2 cores" in text
-        assert "interrupted" in text and "uncommitted" in text
+        assert "not finished" in text and "uncommitted" in text
         assert "synthetic)" in text
     assert f"git checkout {'0123456789' * 4}\n" in page
     assert "27 of 28 rows have a result, 14 of 28 rows have a flag." in page
@@ -363,8 +363,20 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     assert "{{ 7*7 }}" in hostile.text
     assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
     assert "x" * 1000 not in hostile.text
-    printed = summary(file, comparisons(file))
+    printed = "\n".join(summary(file, comparisons(file)))
     assert "\u202e" not in printed and "\x1b" not in printed
+
+
+def test_of_a_run_that_goes_on_only_what_is_new_is_said(tmp_path):
+    """Each time against the last, by parts: a table with its title."""
+    kept, table = tmp_path / "kept.txt", "Time of one epoch\n\ndisc-2  {} µs"
+    parts = ["machine\nstrip\n\nThe GPU wins.", "- a line", table.format(9)]
+    assert since([parts], kept)[:-1] == parts
+    assert since([parts], kept) == ["The answer above stands."]
+    finer = [*parts[:2], table.format(8)]
+    assert since([finer], kept) == ["The answer above stands; this has changed:", finer[2]]
+    other = ["machine\nstrip\n\nThe CPU wins.", *finer[1:]]
+    assert since([other], kept) == ["Since the answer above this has changed:", other[0]]
 
 
 @pytest.mark.slow

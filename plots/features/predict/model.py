@@ -113,8 +113,10 @@ class Stack:
 
         def padded(name: str) -> np.ndarray:
             rows = [getattr(each, name) for each in demands]
-            ends = [[(0, most - len(row)), *[(0, 0)] * (row.ndim - 1)] for row in rows]
-            return np.array([np.pad(row, end) for row, end in zip(rows, ends, strict=True)])
+            table = np.zeros((len(rows), most, *rows[0].shape[1:]))
+            for to, row in zip(table, rows, strict=True):
+                to[: len(row)] = row
+            return table
 
         self._count, self._floor = padded("count"), padded("floor")
         self._compute, self._efficiency = padded("compute"), padded("efficiency")

@@ -15,6 +15,7 @@ from plots.core.command import (
     add_sort,
     asked_with_sentences,
     complain,
+    named_path,
     newest,
     quantity_of,
 )
@@ -25,7 +26,7 @@ from plots.core.reference import REFERENCE, RESTORE
 from plots.core.tables.formats import FORMATS
 from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
-from plots.features.report.summary import summary
+from plots.features.report.summary import since, summary
 from plots.file import loading
 from plots.file.file_order import gpus_first, newest_first
 from plots.file.quantities import TIME, Quantity
@@ -70,6 +71,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--summary",
         action="store_true",
         help="print the answer and a few times of these files as plain text as well",
+    )
+    parser.add_argument(
+        "--since",
+        type=named_path,
+        metavar="FILE",
+        help="for a run that goes on: keep the --summary in FILE, and where there is one already, "
+        "print only what it does not say",
     )
 
 
@@ -124,10 +132,15 @@ def run(options: argparse.Namespace) -> int:
             why = f"{error.strerror}, so no report was written; {remedy}"
             problems.append(f"{printable(str(place))}: {why}")
         else:
-            if options.summary:
-                for file in gpus_first(files)[: options.detail]:
-                    cards = predicted.of(file) if predicted else ()
-                    print(summary(file, compared[file.path], cards), end="\n\n")
+            summaries = [
+                summary(file, compared[file.path], predicted.of(file) if predicted else ())
+                for file in gpus_first(files)[: options.detail]
+                if options.summary or options.since
+            ]
+            if options.since:
+                summaries = [since(summaries, options.since)]
+            for parts in summaries:
+                print(*parts, sep="\n\n", end="\n\n")
             what = "charts and tables" if options.tables else "charts"
             beside = f", and {len(others)} files of {what} beside it" if others else ""
             print(f"wrote {printable(str(page), 400)}{beside}")

@@ -4,6 +4,8 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from plots.core.crossover import Comparison
 from plots.core.network import familiar, on_device, training_rows
@@ -22,19 +24,29 @@ from plots.text import printable
 
 _MOST = {EPOCH: 6, MINIBATCH: 4}  # lines of times
 _TIMES = [f"{side}_{FAMILIES[family].time}" for family in _MOST for side in ("cpu", "gpu")]
+_GOES_ON = (
+    "The answer so far is above. Measuring goes on and makes it sharper; Ctrl-C ends it and keeps "
+    "what is there."
+)
 _COLUMNS = ("network", "params", "batch", "speed_up", *_TIMES)
 
 
-def summary(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()) -> str:
-    """The strip, the sentence and three lines, a few times, what is missing, how to see the rest,
-    and the answer in a line to share; `compared` and `verdicts` are those of glance()."""
+def summary(
+    file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()
+) -> list[str]:
+    """In parts, the strip and the sentence first: three lines, a few times, what is missing, how to
+    see the rest, and the answer in a line to share; `compared` and `verdicts` are those of
+    glance()."""
     answer = glance(file, compared, verdicts)
     times, left = _times(file)
     missing = tuple(_without_a_result(file))
+    whole = block_of(file, answer)
     blocks = [
-        block_of(file, answer),
-        Block(machine=file.machine.id, tables=times),
-        *([Block(file.machine.id, "Rows without a result", points=missing)] if missing else []),
+        replace(whole, points=(), notes=()),
+        Block(points=whole.points),
+        Block(notes=whole.notes),
+        *(Block(tables=(table.on(file.machine.id),)) for table in times),
+        *([Block(title="Rows without a result", points=missing)] if missing else []),
     ]
     # On one line each, as they are copied.
     path = shlex.quote(printable(str(file.path), 400))
@@ -44,7 +56,27 @@ def summary(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdi
         lines.append(f"{more}: .venv/bin/python -m plots times {path}")
     if answer.to_share:
         lines.append(f"To share: {answer.to_share}")
-    return "\n".join([text_of([Section("", "", blocks=tuple(blocks))]), *lines])
+    texts = [text_of([Section("", "", blocks=(block,))]).rstrip("\n") for block in blocks]
+    return [text for text in [*texts, "\n".join(lines)] if text]
+
+
+def since(summaries: Sequence[Sequence[str]], kept: Path) -> list[str]:
+    """What is said of a run that goes on, whose summary() of each file is kept at `kept`: all, the
+    first time; from then on the parts that are new. Raises OSError."""
+    parts = [part for summary in summaries for part in summary]
+    before = kept.read_text(encoding="utf-8", errors="replace") if kept.exists() else ""
+    kept.write_text(_whole(parts), encoding="utf-8")
+    if not before:
+        return [*parts, _GOES_ON]
+    new = [part for part in parts if _whole([part]) not in before]
+    stands = not any(summary[0] in new for summary in summaries)
+    head = "The answer above stands" if stands else "Since the answer above this has changed"
+    return [f"{head}{'; this has changed' if stands and new else ''}{':' if new else '.'}", *new]
+
+
+def _whole(parts: Sequence[str]) -> str:
+    """Each between empty lines."""
+    return "".join(f"\n\n{part}\n\n" for part in parts)
 
 
 def _times(file: File) -> tuple[tuple[Table, ...], int]:
