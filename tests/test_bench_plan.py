@@ -241,7 +241,7 @@ def test_a_result_file_is_small_enough_to_be_committed(
 
 def test_what_answers_is_in_the_file_when_it_is_told(tmp_path):
     models = ("--model=disc-2,disc-3,disc-4,disc-5,disc-6", "--threads=1", *EPOCHS)
-    flags = (*models, "--cuda=off", "--benchmark_min_time=0.001", "--benchmark_repetitions=4")
+    flags = (*models, "--cuda=off", "--benchmark_min_time=0.001", "--benchmark_repetitions=6")
     copied = tmp_path / "when answered.json"
     tell = f"--when-answered=cp '{tmp_path / 'result.json'}' '{copied}'"
     document, done = run(tmp_path, *flags, tell)
@@ -251,8 +251,8 @@ def test_what_answers_is_in_the_file_when_it_is_told(tmp_path):
     assert [row["name"].split("/")[1] for row in told["rows"]] == [
         f"model:disc-{depth}" for depth in (4, 2, 6)
     ]
-    assert all(len(repetitions(told, row["name"])) == 3 for row in told["rows"])
-    assert all(len(repetitions(document, row["name"])) == 4 for row in document["rows"])
+    assert all(len(repetitions(told, row["name"])) == 5 for row in told["rows"])
+    assert all(len(repetitions(document, row["name"])) == 6 for row in document["rows"])
     command = document["context"]["crossover"]["configuration"]["command"]
     assert not any("when" in word for word in command), "it changes nothing that is measured"
 

@@ -36,9 +36,8 @@ Estimates::Estimates(const Limits& limits, const Spent& spent, Rows& rows,
     sum += rows_[name].turns.planned;
   }
   constexpr double generous = 0.8;
-  constexpr int few = 5;  // the fewest that readers take a verdict from
   if (sum >= generous * left()) {
-    most_at_first_ = few;
+    most_at_first_ = fewest_repetitions;
   }
 }
 

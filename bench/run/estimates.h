@@ -20,6 +20,9 @@ using Group = std::vector<std::string>;
 /// How far from its budget a run may end, as a share of it.
 inline constexpr double tolerated_share_of_budget = 0.05;
 
+/// Of a row, that readers take a verdict from.
+inline constexpr int fewest_repetitions = 5;
+
 /// Of a row without a number of its own as many as the sweep has.
 int repetitions_of(const Row& row, int of_sweep);
 

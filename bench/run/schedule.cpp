@@ -128,13 +128,12 @@ void Schedule::begin(Stage stage) {
 }
 
 void Schedule::begin_answer() {
-  constexpr int few = 3;  // repetitions, of which a median can be told
   std::vector<PlannedRow> rows;
   std::ranges::copy_if(question_, std::back_inserter(rows),
                        [](const PlannedRow& row) { return row.pass == pass_of_answer; });
   begin_passes(rows);
   passes_.of = 1;
-  passes_.most = few;
+  passes_.most = fewest_repetitions;
 }
 
 /// Whether the question's rows, once they have answered, go through the passes of all.
