@@ -51,8 +51,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
       {"--when-answered", "COMMAND",
-       "as soon as every second network of each ladder has five repetitions on each side, or "
-       "after "
+       "as soon as every second network of each ladder has five repetitions on each side, or after "
        "45 s, run this command by the shell, wait for it, and go on measuring; --out has its rows "
        "by then",
        into(to.when_answered)},
