@@ -123,7 +123,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
             assert check["verdict"] in ("ok", "refused", "not reached")
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_what_a_gpu_does_is_checked(tmp_path):
     """All of it, which takes minutes on the emulation, with ./test --all."""
     some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear f32|tiny-mlp (f32|bf16))"
@@ -153,7 +153,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
@@ -171,7 +171,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     assert {check["verdict"] for check in others} <= {"ok", "refused", "hung", "not reached"}
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')

@@ -33,7 +33,7 @@ PROFILE = {
     "seconds_synchronization",
 }
 
-pytestmark = pytest.mark.slow  # and of a build that ./test --quick does not bring up to date
+pytestmark = pytest.mark.emulated
 
 
 GPU = {"name": "Emulated GPU", "multiprocessors": 4, "memory_bytes": 2**30, "cache_bytes": 2**20}

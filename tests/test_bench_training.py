@@ -244,7 +244,7 @@ def test_the_sweep_has_what_the_ways_to_train_can_have():
     assert names and all("zero:keep" in name and "loader" not in name for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path):
     flags = ("--zero=overwrite,keep", "--shuffle=none,epoch", "--loader=0,2", "--threads=1")
     ways = ("--execution=eager", "--placement=resident")

@@ -209,7 +209,7 @@ def on_gpu(name: str) -> bool:
     return "device:cuda" in name
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     chance = random.Random(28)
     loops = next(name for name in rows if "graph-epoch" in name)
@@ -246,7 +246,7 @@ def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     assert sorted(ends(resumed)) == sorted(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     first = next(name for name in rows if on_gpu(name))
     document, done = faulty(tmp_path, {first: ["gone"]})
@@ -260,7 +260,7 @@ def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     assert left_out not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT, "--patience=1s")
     document, done = run(tmp_path, *words, program=EMULATED, EMULATED_START_SECONDS="1000")
