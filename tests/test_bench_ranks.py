@@ -239,6 +239,7 @@ def emulated(folder: Path, *flags: str, gpus: int, code: int = 0, **variables: s
 
 @pytest.mark.emulated
 def test_ranks_train_what_one_gpu_trains(tmp_path):
+    """Takes long, as two ranks emulate a GPU each."""
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document = emulated(tmp_path, *flags, gpus=2)
     shared = assert_alike(document, "cuda", {"eager", "graph", "graph-epoch", "overlapped"})

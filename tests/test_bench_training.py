@@ -149,6 +149,7 @@ def test_a_row_is_one_step_of_one_batch_each_operation_verified(tmp_path):
     ],
 )
 def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path, flags, most):
+    """Takes long, as the reference may take up to 6 s."""
     loop = ("--shuffle=epoch", "--loader=1", "--zero=keep") if most == 1000 else ()
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001", "--execution=eager")
     (row,) = measure(tmp_path, *flags, *loop, "--cuda=off", "--threads=1", *once)["rows"]
@@ -304,6 +305,7 @@ def test_passes_are_timed_one_by_one(passes):
 
 @pytest.mark.slow
 def test_a_large_batch_is_verified_by_its_first_rows(tmp_path):
+    """Takes long, as less work would be verified whole."""
     large = ("--mlp=2000,6000,2000,10", "--batch=4096", "--execution=eager")
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
     document = measure(tmp_path, *PASSES, *large, *once)

@@ -75,6 +75,7 @@ def cases() -> list[Case]:
 
 @pytest.mark.slow
 def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
+    """Takes long, as the peer is started again after each answer that is none."""
     asked = cases()
     (tmp_path / "cases.json").write_text(json.dumps(asked), encoding="utf-8")
     told_of = {"FAKE_CASES": str(tmp_path / "cases.json")}

@@ -197,7 +197,7 @@ def test_one_outlier_does_not_move_the_others(published):
 
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
-    it."""
+    it. Takes long, as each card and each network is left out, twice."""
     place = next(i for i, step in enumerate(published) if step.network == "fcn-s")
     wrong = published[place]
     poisoned = list(published)

@@ -387,6 +387,7 @@ def written(text: str) -> str:
 
 
 def test_every_table_is_in_a_document_as_the_check_writes_it():
+    """Takes long, as each table has fits of its own."""
     assert {match[2] for _, text in pages() for match in TABLE.finditer(text)} == set(TABLES)
     for _, text in pages():
         assert text == written(text), "python -m plots.tests.test_prediction_docs"
