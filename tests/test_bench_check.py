@@ -98,6 +98,7 @@ def test_a_filter_selects_checks_by_name(tmp_path):
     assert "can't be written" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
     """Takes long, as what hangs is waited for."""
     path = tmp_path / "machine.check"

@@ -251,6 +251,7 @@ PROPERTIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_file_is_read_or_refused(name: str) -> None:
     """Takes long for files with other values, which are read to their end."""

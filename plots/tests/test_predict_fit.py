@@ -195,6 +195,7 @@ def test_one_outlier_does_not_move_the_others(published):
     assert parameters_of(wrong) == pytest.approx(EXPECTED, abs=0.1)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
     it. Takes long, as each card and each network is left out, twice."""
