@@ -18,10 +18,10 @@ from scripts import ROOT, ran
 from plots.file import loading
 
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
-# The whole program on an emulated GPU. Under sanitizers, unless named otherwise: what these tests
-# run of main(), the families and the GPU backend has its accesses and undefined behaviour checked.
+# The whole program on an emulated GPU. ./test runs its tests once more on the one under sanitizers:
+# what they run of main(), the families and the GPU backend has its accesses checked.
 EMULATED = Path(
-    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "asan" / "tests" / "bench_emulated"
+    os.environ.get("CROSSOVER_BENCH_EMULATED") or BENCH.parent / "tests" / "bench_emulated"
 ).absolute()
 # A sanitizer's finding must not look like a row that failed, which is 1. Of an allocation's stack
 # two calls are kept: 30 of each take a quarter of the time.

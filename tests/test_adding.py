@@ -130,12 +130,22 @@ def test_a_place_that_is_forgotten_does_not_compile(added, path, line, source, w
 
 @pytest.mark.slow
 def test_what_is_added_compiles(added):
-    """Each source that the guide writes or adds to; all are built together with ./test --all."""
+    """Each source that the guide writes or adds to; all are built together with ./test --all.
+
+    Takes long because headers do: those of src are compiled as one, those of bench too, what the
+    guide writes whole first, as it has to include all that it uses.
+    """
     sources = sorted({block.path for block in blocks() if block.path.endswith(".cpp")})
     folders = {path.split("/")[1] for path in sources}
     assert folders == {"models", "operations", "cpu", "cuda", "layers", "rows", "command_line"}
-    for source in sources:
-        done = compile_alone(added, source)
+    whole = [block.path for block in blocks() if block.language == "cpp"]
+    assert [path.split("/")[0] for path in whole] == ["src", "bench"]
+    for first in whole:
+        top = first.split("/")[0]
+        others = [path for path in sources if path.startswith(f"{top}/") and path != first]
+        joined = added / f"{top}.cpp"
+        joined.write_text("".join(f'#include "{path}"\n' for path in (first, *others)), "utf-8")
+        done = compile_alone(added, joined.name)
         assert done.returncode == 0, done.stderr
 
 

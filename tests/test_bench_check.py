@@ -65,6 +65,7 @@ def ways_of(document: Document, what: str, device: str) -> set[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_all_that_the_cpu_does_is_checked(tmp_path):
+    """Takes long: all of it, with a reference."""
     document, printed = checked(tmp_path, "--cuda=off", "--budget=10m")
     assert set(verdicts(document)) <= {"ok", "refused"}
     refused = {check["what"] for check in document["checks"] if check["verdict"] == "refused"}
@@ -97,7 +98,9 @@ def test_a_filter_selects_checks_by_name(tmp_path):
     assert "can't be written" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
+    """Takes long, as what hangs is waited for."""
     path = tmp_path / "machine.check"
 
     def hurt(signum: signal.Signals, after: str) -> None:
@@ -123,7 +126,7 @@ def test_a_check_that_hangs_or_crashes_costs_itself_alone(tmp_path):
             assert check["verdict"] in ("ok", "refused", "not reached")
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_what_a_gpu_does_is_checked(tmp_path):
     """All of it, which takes minutes on the emulation, with ./test --all."""
     some = "--benchmark_filter=^cuda (.*probe|copy|NVML|cuDNN's|Linear f32|tiny-mlp (f32|bf16))"
@@ -153,8 +156,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
+    """Takes long, as what hangs is waited for."""
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps({name: [fault] for name, (fault, *_) in FAULTS.items()}))
     # What the sanitizer would make of a signal is not what a user's program does.
@@ -171,7 +175,7 @@ def test_what_a_gpu_does_wrong_costs_one_check_each(tmp_path):
     assert {check["verdict"] for check in others} <= {"ok", "refused", "hung", "not reached"}
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_that_is_gone_leaves_the_cpu(tmp_path):
     faults = tmp_path / "faults.json"
     faults.write_text('{"cuda copy h2d pinned": ["gone"]}')

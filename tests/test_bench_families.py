@@ -79,8 +79,11 @@ def assert_epochs_are_bound(path: Path) -> None:
 
 
 def test_epochs_are_bound_by_measured_ceilings_in_whatever_order(probes_path, tmp_path):
+    """Takes long where caches are large: the probe of memory fills several times as much."""
     assert_epochs_are_bound(probes_path)
-    measure(tmp_path, *PROBES, "--benchmark_enable_random_interleaving=true")
+    few = ("--sweep=quick", "--cuda=off", "--threads=1", *SHORT)
+    only = "--benchmark_filter=quantity:(fma|triad)|Epoch/model:(disc-2|heart)/"
+    measure(tmp_path, *few, only, "--benchmark_enable_random_interleaving=true")
     assert_epochs_are_bound(tmp_path / "result.json")
 
 

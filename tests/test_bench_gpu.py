@@ -33,7 +33,7 @@ PROFILE = {
     "seconds_synchronization",
 }
 
-pytestmark = pytest.mark.slow  # and of a build that ./test --quick does not bring up to date
+pytestmark = pytest.mark.emulated
 
 
 GPU = {"name": "Emulated GPU", "multiprocessors": 4, "memory_bytes": 2**30, "cache_bytes": 2**20}
@@ -110,6 +110,7 @@ def test_the_driver_tells_of_the_gpu_and_of_what_held_it_back(tmp_path):
 
 
 def test_energy_is_that_of_the_meters(tmp_path):
+    """Takes long, as meters need five seconds: of a row, and of rest before and after it."""
     meter = tmp_path / "meter"
     meter.write_text(f"#!/bin/sh\necho x >> '{tmp_path}/count'\nwc -l < '{tmp_path}/count'\n")
     meter.chmod(0o755)

@@ -89,7 +89,7 @@ def test_the_overview_of_the_sweep_ends_within_two_minutes():
     assert rows[-1].until < 9 * 60  # of one command of tools/gpu_sweep
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_rows_are_measured_in_the_order_of_the_plan():
     assert listed(*SWEEP, program=EMULATED) == [row.name for row in plan(*SWEEP, program=EMULATED)]
 
@@ -213,8 +213,8 @@ def test_a_plan_has_the_rows_of_a_gpu_that_is_not_there_if_they_are_wanted():
     ("program", "sweep", "flags", "most_kilobytes"),
     [
         (BENCH, "default", ("--cuda=off",), 700),
-        (EMULATED, "default", (), 1800),
-        (EMULATED, "gpu", ("--threads=1,16",), 1000),
+        pytest.param(EMULATED, "default", (), 1800, marks=pytest.mark.emulated),
+        pytest.param(EMULATED, "gpu", ("--threads=1,16",), 1000, marks=pytest.mark.emulated),
     ],
 )
 def test_a_result_file_is_small_enough_to_be_committed(

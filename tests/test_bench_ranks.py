@@ -237,7 +237,9 @@ def emulated(folder: Path, *flags: str, gpus: int, code: int = 0, **variables: s
     return measure(folder, *flags, code=code, program=EMULATED, **shell)
 
 
+@pytest.mark.emulated
 def test_ranks_train_what_one_gpu_trains(tmp_path):
+    """Takes long, as two ranks emulate a GPU each."""
     flags = ("--ranks=1,2", *MLP_OF_GPUS, "--family=Epoch", "--bucket=1000", *SHORT)
     document = emulated(tmp_path, *flags, gpus=2)
     shared = assert_alike(document, "cuda", {"eager", "graph", "graph-epoch", "overlapped"})
@@ -246,6 +248,7 @@ def test_ranks_train_what_one_gpu_trains(tmp_path):
     assert all(row["configuration"]["execution"] != "overlapped" for row in alone)
 
 
+@pytest.mark.emulated
 def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
     document = emulated(tmp_path, *TWO, "--execution=eager", gpus=1, code=1)
     (row,) = of_ranks(document, "cuda")
@@ -255,6 +258,7 @@ def test_more_ranks_than_gpus_cost_their_rows_alone(tmp_path):
     assert [row["configuration"]["device"] for row in measured] == ["cpu"]
 
 
+@pytest.mark.emulated
 def test_ranks_that_share_a_gpu_say_so(tmp_path):
     shared = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
     (row,) = of_ranks(emulated(tmp_path, *TWO, "--execution=overlapped", gpus=1, **shared), "cuda")

@@ -296,6 +296,7 @@ def kill_after(seconds: float, sent: signal.Signals, *arguments: str) -> int:
 
 @pytest.mark.slow
 def test_no_finished_row_is_lost_or_measured_twice(tmp_path):
+    """Takes long, as thirty runs are ended at random times."""
     path = tmp_path / "result.json"
     randomness = random.Random(20261122)
     started = time.monotonic()

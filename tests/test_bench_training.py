@@ -149,6 +149,7 @@ def test_a_row_is_one_step_of_one_batch_each_operation_verified(tmp_path):
     ],
 )
 def test_a_large_step_is_verified_at_a_smaller_batch(tmp_path, flags, most):
+    """Takes long, as the reference may take up to 6 s."""
     loop = ("--shuffle=epoch", "--loader=1", "--zero=keep") if most == 1000 else ()
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001", "--execution=eager")
     (row,) = measure(tmp_path, *flags, *loop, "--cuda=off", "--threads=1", *once)["rows"]
@@ -244,7 +245,7 @@ def test_the_sweep_has_what_the_ways_to_train_can_have():
     assert names and all("zero:keep" in name and "loader" not in name for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_keeps_gradients_and_takes_rows_as_they_lie(tmp_path):
     flags = ("--zero=overwrite,keep", "--shuffle=none,epoch", "--loader=0,2", "--threads=1")
     ways = ("--execution=eager", "--placement=resident")
@@ -304,6 +305,7 @@ def test_passes_are_timed_one_by_one(passes):
 
 @pytest.mark.slow
 def test_a_large_batch_is_verified_by_its_first_rows(tmp_path):
+    """Takes long, as less work would be verified whole."""
     large = ("--mlp=2000,6000,2000,10", "--batch=4096", "--execution=eager")
     once = ("--benchmark_repetitions=1", "--benchmark_min_time=0.001")
     document = measure(tmp_path, *PASSES, *large, *once)

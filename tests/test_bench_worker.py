@@ -131,7 +131,7 @@ def test_the_worker_refuses_what_it_does_not_know(configuration, reason):
 
 @pytest.mark.slow
 def test_long_work_says_that_it_goes_on():
-    # Billions of operations in float64 on one thread: seconds, wherever this runs.
+    """Billions of operations in float64 on one thread: seconds, wherever this runs."""
     name = "Minibatch/model:mlp-1024-4096-4096-10/batch:128/precision:f32/device:cpu"
     name += "/execution:eager/cpu_threads:1"
     flags = ("--mlp=1024,4096,4096,10", "--batch=128", "--execution=eager", "--threads=1")
@@ -209,8 +209,9 @@ def on_gpu(name: str) -> bool:
     return "device:cuda" in name
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_twenty_rows_cost_no_other_row(tmp_path, rows):
+    """Takes long, as what hangs is waited for three times."""
     chance = random.Random(28)
     loops = next(name for name in rows if "graph-epoch" in name)
     # The second try of these will do; the last one's first took the GPU along.
@@ -246,7 +247,7 @@ def test_twenty_rows_cost_no_other_row(tmp_path, rows):
     assert sorted(ends(resumed)) == sorted(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     first = next(name for name in rows if on_gpu(name))
     document, done = faulty(tmp_path, {first: ["gone"]})
@@ -260,7 +261,7 @@ def test_a_gpu_that_stays_lost_is_named_once(tmp_path, rows):
     assert left_out not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.emulated
 def test_a_driver_that_never_answers_leaves_the_cpu(tmp_path):
     words = ("--family=Epoch", "--model=disc-2", "--threads=1", *SHORT, "--patience=1s")
     document, done = run(tmp_path, *words, program=EMULATED, EMULATED_START_SECONDS="1000")

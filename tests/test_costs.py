@@ -30,7 +30,7 @@ from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # n
 from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
 from plots.features.predict.data import fastest_rates  # noqa: E402
 from plots.tests.test_prediction_docs import POINTS  # noqa: E402
-from tools.stages import in_ci, weekly  # noqa: E402
+from tools.stages import thorough  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
 
@@ -129,7 +129,7 @@ def parsed(fields: dict[str, Any]) -> Cost:
 @pytest.mark.slow
 def test_the_kept_costs_are_what_bench_counts():
     kept = kept_costs()
-    costs = outputs(1 if in_ci() or weekly() else 3)
+    costs = outputs(1 if thorough() else 3)
     lost = [fields["model"] for fields in costs if packed(fields) not in kept]
     assert not lost, "python tests/test_costs.py"
 
@@ -163,7 +163,7 @@ def test_a_forward_pass_is_counted():
 def test_what_python_counts_of_fully_connected_networks_is_what_bench_counts():
     """In sizes at which a count changes: of lines, of tall sums, of updates in place, of blocks."""
     draw = Random(5)
-    for _ in range(200 if in_ci() or weekly() else 12):
+    for _ in range(200 if thorough() else 12):
         depth = draw.choice([1, 2, 3, 6, 40])
         inner = draw.choices(
             [1, 2, 16, 100, 1024, 1025, 2048] if depth < 9 else [2, 64, 1025], k=depth

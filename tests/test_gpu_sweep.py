@@ -133,7 +133,9 @@ def test_the_third_command_tests_and_measures(trouble, commands):
 def test_a_stage_that_hangs_is_ended_even_if_it_will_not(commands):
     commands.variables["TROUBLE"] = "hangs"
     assert commands.run("--tests", "--minutes=0.1") == (1, ["between.json"])
-    assert re.search(r"^GPU tests +[2-9] s  out of time after 4 s", commands.log(), re.MULTILINE)
+    # Of six seconds it has four, or on a busy machine what is left.
+    ended = r"^GPU tests +\d+ s  out of time after [1-4] s"
+    assert re.search(ended, commands.log(), re.MULTILINE)
     ran("pgrep", "-f", commands.folder, code=1)  # nothing that it started is left
 
 

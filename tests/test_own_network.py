@@ -50,7 +50,9 @@ def test_it_is_measured_in_every_size_and_stands_in_the_file(network, tmp_path):
     assert all(row.ladder and row.ladder.name == "mine" for row in file.rows)
 
 
+@pytest.mark.slow
 def test_it_is_advised_on_from_what_was_measured_of_it(network, tmp_path, capsys, monkeypatch):
+    """Takes long where caches are large, as the probe of memory does."""
     monkeypatch.setenv("COLUMNS", "80")
     flags = (f"--network={network}", "--scale=1,64", "--batch=20,100", "--family=Epoch,Peak")
     few = ("--threads=1", "--benchmark_filter=Epoch|fma|triad", "--cuda=off")

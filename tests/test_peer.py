@@ -156,7 +156,7 @@ def test_a_process_that_ends_costs_one_row_and_is_replaced(tmp_path):
 
 @pytest.mark.slow
 def test_one_that_says_that_it_goes_on_is_waited_for(tmp_path):
-    # A peer may be silent for ten times the patience, here 4 s; this one takes 5 s for a row.
+    """A peer may be silent for ten times the patience, here 4 s; this one takes 5 s for a row."""
     alone = ("--program=fake", "--benchmark_repetitions=1", "--patience=0.4s")
     (row,) = measure(tmp_path, *ONE, FAKE, *alone, FAKE_PEER="slow")["rows"]
     assert "outcome" not in row

@@ -2,7 +2,8 @@
 """Whatever a peer answers: a file of bench that plots reads, and a sentence for each wrong row.
 
 Each field of plots/file/schema.json that an answer can reach is asked for with each wrong value, a
-row of its own for each, in one run. Fields take turns with the values: a third of them each.
+row of its own for each, in one run. Fields take turns with the values: a third of them each, or
+outside continuous integration a sixth.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from bench_runs import ROOT, bench, run
 
 from plots.file import loading
 from plots.text import printable
+from tools.stages import thorough
 
 SCHEMA = json.loads(loading.SCHEMA_PATH.read_text("utf-8"))["definitions"]
 WRONG = (0, -1, 1e-300, 1e300, 1.5, "NaN", "", True, None, [], {}, "x" * 66_000, {"x": [{"y": 1}]})
+TURNS = 3 if thorough() else 6
 COMMAND = shlex.join([sys.executable, str(ROOT / "peers" / "tests" / "fake.py")])
 PEER = f"--peer={COMMAND}"
 SHORT = ("--cuda=off", "--benchmark_repetitions=1", "--benchmark_min_time=0.001")
@@ -60,8 +63,8 @@ def cases() -> list[Case]:
     asked += [("prepare", ["once", *place]) for place in of_entries]
     asked += [("fail", place) for place in fields("failed_row")]
     made: list[Case] = []
-    for number, (request, place) in enumerate(asked):  # a third of the values each, in turn
-        made += [(request, place, value) for value in WRONG[number % 3 :: 3]]
+    for number, (request, place) in enumerate(asked):
+        made += [(request, place, value) for value in WRONG[number % TURNS :: TURNS]]
     for key in (
         "params",
         "seconds",
@@ -77,6 +80,7 @@ def cases() -> list[Case]:
 
 @pytest.mark.slow
 def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
+    """Takes long, as the peer is started again after each answer that is none."""
     asked = cases()
     (tmp_path / "cases.json").write_text(json.dumps(asked), encoding="utf-8")
     told_of = {"FAKE_CASES": str(tmp_path / "cases.json")}

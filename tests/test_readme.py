@@ -207,8 +207,10 @@ def test_the_block_is_of_the_file_that_its_page_names(name):
     )
 
 
+@pytest.mark.slow
 def test_the_tutorials_answer_is_that_of_the_page_and_of_the_site():
-    """A prediction is of its own file, whatever is read beside it: a measured GPU, too."""
+    """A prediction is of its own file, whatever is read beside it: a measured GPU, too. Takes long,
+    as it is made of all files."""
     assert of_the_tutorial(measured()) == of_the_tutorial()
 
 

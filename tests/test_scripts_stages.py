@@ -19,12 +19,11 @@ def names(*arguments: str) -> list[str]:
 
 
 def test_stages_come_with_what_they_need():
-    assert names() == names("--all") == [stage.name for stage in test.STAGES]
+    assert names("--all") == [stage.name for stage in test.STAGES]
+    assert {*names("--all")} - {*names()} == {*names("--only=asan,fuzz")} == {*test.SANITIZED}
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
-    assert names("--only=pytest") == ["build", "asan-build", "pytest"]
-    assert names("--quick", "--only=pytest") == ["build", "pytest"]
-    assert {"build", "ctest", "pytest"} <= {*names("--quick")} <= {*names()} - {"asan-build"}
+    assert {"build", "ctest", "pytest"} < {*names("--quick")} < {*names()}
 
 
 def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch):

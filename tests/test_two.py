@@ -238,8 +238,10 @@ def test_two_small_programs_from_end_to_end(tmp_path, folder, monkeypatch):
     assert "valid, 4 rows" in plots("validate", tmp_path / "result.json")
 
 
+@pytest.mark.slow
 def test_where_the_second_program_begins_to_win_is_found_and_shown(tmp_path, monkeypatch):
-    """By times of a formula; what an interruption leaves, refine_run_test.cpp asks."""
+    """By times of a formula; what an interruption leaves, refine_run_test.cpp asks. Takes long, as
+    it starts a program for each pair."""
     monkeypatch.chdir(tmp_path)
     words = ("--n=100:400", "--steps=10,100", "--repetitions=5")
     file, peer = tmp_path / "result.json", PEER.format(root=str(ROOT))

@@ -138,7 +138,9 @@ def measures(command: Words, user: Path, **changed: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_it_measures_and_keeps_results_for_its_user(copy, user):
+    """Takes long, as it measures ceilings, too, and goes on."""
     before = {*(copy / "crossover_bench" / "build").iterdir()}
     command: Words = [sys.executable, "-m", "crossover_bench"]
     told = measures(command, user, PYTHONPATH=str(copy))

@@ -110,11 +110,11 @@ def program(cuda: Choice) -> None:
         _make("default", "--target", "bench")
 
 
-def everything(preset: str, cuda: Choice, also: Sequence[str] = ()) -> None:
+def everything(preset: str, cuda: Choice, also: Sequence[str] = (), complete: bool = False) -> None:
     """Bring a preset up to date, tests included.
 
-    `also`: targets that are no part of `all`; with them for every generation of GPUs.
+    `also`: targets that are no part of `all`. `complete`: for every generation of GPUs.
     """
     with stage(f"Building ({preset})"):
-        configure(preset, True, cuda, complete=bool(also))
+        configure(preset, True, cuda, complete)
         _make(preset, *(["--target", "all", *also] if also else []))

@@ -24,6 +24,11 @@ def weekly() -> bool:
     return bool(os.environ.get(ALL))
 
 
+def thorough() -> bool:
+    """In continuous integration, too: tests of what few changes touch run more than one case."""
+    return in_ci() or weekly()
+
+
 def passes(command: Sequence[str | Path], variables: dict[str, str] | None = None) -> bool:
     sys.stdout.flush()
     done = subprocess.run(command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, check=False)

@@ -8,7 +8,6 @@ import time
 from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from plots import __version__
 from tools import build, cuda, environment, fuzz, setup, sources
@@ -18,9 +17,9 @@ from tools.stages import ALL, Result, Stage, passes, run_all
 
 def _build(asked: Namespace) -> bool:
     with setup.alone():
-        # --all runs the emulation optimized, too; under the sanitizers it is always built.
-        also = ["emulation"] if asked.all else []
-        build.everything("default", cuda.choose(asked.cuda), also)
+        # The C++ tests of the emulation are built here for --all alone: asan has them always.
+        also = ["emulation"] if asked.all else [] if asked.quick else ["bench_emulated"]
+        build.everything("default", cuda.choose(asked.cuda), also, complete=asked.all)
     return True
 
 
@@ -44,10 +43,21 @@ def _optimized(asked: Namespace) -> bool:
     return _ctest("default", *left_out, *(["slow"] if asked.quick else []))
 
 
-def _pytest(asked: Namespace) -> bool:
+def _asan(_: Namespace) -> bool:
+    good = _ctest("asan")
+    emulated = {"CROSSOVER_BENCH_EMULATED": str(build.folder("asan") / "tests" / "bench_emulated")}
+    return _python_tests("emulated", emulated) and good
+
+
+def _python_tests(marked: str, variables: dict[str, str] | None = None) -> bool:
+    """Those whose marks are so, with these variables."""
     command = [str(environment.PYTHON), "-m", "pytest", "-q", f"--numprocesses={cores()}"]
-    command += ["--dist=worksteal", "--durations=10", *(["-m", "not slow"] * asked.quick)]
-    return passes(command, environment.variables())
+    command += ["--dist=worksteal", "--durations=10", "-m", marked]
+    return passes(command, environment.variables() | (variables or {}))
+
+
+def _pytest(asked: Namespace) -> bool:
+    return _python_tests("not slow and not emulated" if asked.quick else "")
 
 
 def _tidy(asked: Namespace) -> bool:
@@ -64,21 +74,17 @@ def _fuzz(_: Namespace) -> bool:
 
 STAGES = (
     Stage("build", "configure and build the default preset", _build),
-    Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
     Stage("format", "clang-format, changing nothing", lambda _: sources.check_format()),
     Stage("ruff", "ruff's checks and format for the Python side", lambda _: sources.check_ruff()),
     Stage("mypy", "the types of the Python side", lambda _: sources.check_mypy()),
     Stage("ctest", "the C++ tests, optimized", _optimized, ("build",)),
-    Stage("pytest", "the Python tests", _pytest, ("build", "asan-build")),
+    Stage("pytest", "the Python tests", _pytest, ("build",)),
     Stage("tidy", "clang-tidy on sources that differ from main", _tidy, ("build",)),
-    Stage(
-        "asan",
-        "the C++ tests and the emulated GPU under the sanitizers",
-        lambda _: _ctest("asan"),
-        ("asan-build",),
-    ),
-    Stage("fuzz", "made-up files and command lines, under the sanitizers", _fuzz),
+    Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
+    Stage("asan", "the C++ tests, and bench on the emulated GPU", _asan, ("asan-build",)),
+    Stage("fuzz", "made-up files and command lines", _fuzz),
 )
+SANITIZED = ("asan-build", "asan", "fuzz")  # with --all, or named
 QUICK = ("build", "format", "ruff", "mypy", "ctest", "pytest")
 
 
@@ -91,7 +97,9 @@ def stage_names(words: str) -> list[str]:
 
 
 def parse(arguments: Sequence[str]) -> Namespace:
-    listed = "\n".join(f"  {stage.name:<12}{stage.description}" for stage in STAGES)
+    listed = {stage.name: f"  {stage.name:<12}{stage.description}\n" for stage in STAGES}
+    sanitized = "".join(listed.pop(name) for name in SANITIZED)
+    usual = "".join(listed.values())
     parser = Parser(
         prog="./test",
         allow_abbrev=False,
@@ -101,8 +109,9 @@ Installs what is missing, builds, and runs the tests and checks. A failed stage 
 others. Ends with each stage's time.""",
         epilog=f"""\
 stages:
-{listed}
-
+{usual}
+stages under sanitizers, with --all or named by --only:
+{sanitized}
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to install first.""",
     )
     add = parser.add_argument
@@ -110,13 +119,13 @@ Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to inst
     which(
         "--quick",
         action="store_true",
-        help="no sanitizers, no emulated GPU, no clang-tidy, no slow tests",
+        help="no emulated GPU, no clang-tidy, no slow tests",
     )
     which(
         "--all",
         action="store_true",
-        help="the weekly run: every case of tests that otherwise run a selection, the emulated GPU "
-        "also optimized, clang-tidy with its analyzer on every source",
+        help="the weekly run: every stage, every case of tests that otherwise run a selection, the "
+        "emulated GPU also optimized, clang-tidy with its analyzer on every source",
     )
     which(
         "--fuzz",
@@ -150,16 +159,12 @@ Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to inst
 
 def chosen(parsed: Namespace) -> list[Stage]:
     """The stages to run, in their order, together with what they need."""
-    wanted = set(parsed.only or (QUICK if parsed.quick else (stage.name for stage in STAGES)))
-    # --quick takes what tests of a program need only as it is.
-    stages = [
-        replace(stage, needs=tuple(n for n in stage.needs if not parsed.quick or n in QUICK))
-        for stage in STAGES
-    ]
-    for stage in stages:
+    usual = [s.name for s in STAGES if parsed.all or s.name not in SANITIZED]
+    wanted = set(parsed.only or (QUICK if parsed.quick else usual))
+    for stage in STAGES:
         if stage.name in wanted:
             wanted.update(stage.needs)
-    return [stage for stage in stages if stage.name in wanted]
+    return [stage for stage in STAGES if stage.name in wanted]
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import compress
-from statistics import median, variance
+from statistics import median
 from typing import Any, Self
 
 import numpy as np
@@ -201,7 +201,9 @@ def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:
     of_repetition = median(within) if within else 0.0
     shown = []
     for groups in rows:
-        between = variance(median_of(group) for group in groups) / _typical(len(groups) - 1)
+        medians = np.array([median_of(group) for group in groups])
+        # Of equal ones exactly 0.
+        between = float((medians - medians[0]).var(ddof=1)) / _typical(len(groups) - 1)
         if all(len(group) > 1 for group in groups):
             between -= of_repetition * sum(1 / len(group) for group in groups) / len(groups)
         shown.append(between)

@@ -15,7 +15,7 @@ from plots.core.crossover import find_crossover
 from plots.core.curves import Curve
 from plots.core.statistics import estimate
 from plots.file.axes import Label
-from plots.file.rows import Instances
+from plots.file.rows import Instances, median_of
 from plots.file.samples import by_instance, spread_of
 from plots.tests.synthetic_sweep import DISC_SIZES
 
@@ -190,7 +190,7 @@ class Files:
 
     def _curve(self, counts: list[np.ndarray]) -> Curve:
         candidates = tuple(zip(*map(np.exp, counts), strict=True))
-        samples = tuple(min(each, key=np.median) for each in candidates)
+        samples = tuple(min(each, key=median_of) for each in candidates)
         spread = self.design.spread([row for count in counts for row in count], self.spread)
         known = ((self.design.of(spread),) * len(counts),) * len(samples)
         several = candidates if len(counts) > 1 else ()

@@ -16,6 +16,7 @@ from plots.core.headline import Answer, foremost, headline, way
 from plots.core.page.svg import inline
 from plots.core.strip import SIDES, Segment, segments_of, strip_text
 from plots.features.answer.glance import MOST_WORDS, Glance, at_each_batch, glance, reach
+from plots.features.predict import answer as predicting
 from plots.features.predict.answer import predictions
 from plots.file import loading
 from plots.file.rows import File
@@ -37,9 +38,13 @@ from plots.tests.synthetic_sweep import (
     ways,
 )
 from tools.sources import tracked_results
+from tools.stages import thorough
 
 AUTO = ("auto", "resident")
+# The newest of each machine; in continuous integration all.
 RESULTS = tracked_results()
+if not thorough():
+    RESULTS = [*{path.parent: path for path in sorted(RESULTS)}.values()]
 
 
 @pytest.fixture
@@ -217,6 +222,7 @@ def _speed_up(truth: dict) -> Seconds:
 
 @pytest.mark.slow
 def test_no_clause_claims_a_winner_that_the_rows_deny(read):
+    """Takes long, as sixty files are needed for each kind of clause."""
     checked = 0
     for seed in range(60):
         configurations, truth = random_file(np.random.default_rng(seed))
@@ -435,7 +441,14 @@ def test_every_committed_file_has_a_short_sentence(path):
     assert "predicted" in answer.sentence or not answer.strips or file.machine.gpu
 
 
+@pytest.fixture
+def few_cards(monkeypatch):
+    """To predict a card takes as long as all else; the files above have each of them."""
+    monkeypatch.setattr(predicting, "DEFAULT_CARDS", predicting.DEFAULT_CARDS[::2])
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_cards")
 @pytest.mark.parametrize(
     "configurations",
     [
@@ -460,7 +473,9 @@ def test_every_synthetic_file_has_a_short_sentence(read, configurations, at, rep
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_cards")
 def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five_files):
+    """Takes long, as each file is predicted for."""
     cpu = synthetic.samples(synthetic.cpu_configuration("disc-3", 1))
     gpu = synthetic.samples(synthetic.gpu_configuration("disc-4"))
     failed = [synthetic.failure(synthetic.cpu_configuration("disc-3", 1), "why " * 99)]

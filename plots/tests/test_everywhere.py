@@ -40,10 +40,10 @@ from plots.features.site import command as site
 from plots.file import loading
 from plots.parallel import Pool, in_process
 from plots.tests import conftest, synthetic, test_fuzz
-from tools.stages import weekly
+from tools.stages import thorough, weekly
 
 GOOD = Path(__file__).parents[2] / "results/amd-epyc-2c/2026-11-21-0a77ee4.json"
-EXAMPLES = 300 if weekly() else 16
+EXAMPLES = 300 if weekly() else 16 if thorough() else 6
 PUBLISHED = 6  # of so many published times one is fitted, which takes a fifth of the time
 ASKED = (
     "validate --strict FILE",
@@ -237,6 +237,7 @@ def quickly() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_what_is_valid_goes_everywhere() -> None:
+    """Takes long, as each file is asked by thirty commands, with a fit of its own."""
     tried = Tried()
     few = settings(test_fuzz.FIXED, max_examples=EXAMPLES)
     with quickly():

@@ -251,8 +251,10 @@ PROPERTIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_file_is_read_or_refused(name: str) -> None:
+    """Takes long for files with other values, which are read to their end."""
     contents, check = PROPERTIES[name]
     FIXED(given(contents)(check))()
 

@@ -174,7 +174,9 @@ def root(tmp_path_factory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_section_and_its_command_are_added(root, write, tmp_path):
+    """Takes long, as it starts the commands of a copy."""
     path = write(synthetic.document(synthetic.samples(synthetic.cpu_configuration("disc-3", 1))))
 
     def run(*arguments: str) -> str:

@@ -392,7 +392,8 @@ def test_every_family_has_a_ratio_probes_included(write, shell):
 @pytest.mark.usefixtures("undrawn")
 def test_report_sorts_and_takes_a_baseline(five, tmp_path, capsys, shell):
     output = tmp_path / "out"
-    command = ["report", str(five), "-o", str(output), "--detail=1"]
+    two = [str(five / name) for name in ("synthetic-c-4c", "synthetic-e-2c")]
+    command = ["report", *two, "-o", str(output), "--detail=1"]
     assert main([*command, "--sort=crossover", "--baseline=synthetic-e-2c"]) == 0
     page = (output / "index.html").read_text(encoding="utf-8")
     assert "ratios to synthetic-e-2c" in page

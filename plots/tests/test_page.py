@@ -110,6 +110,7 @@ def seen(folder, tmp_path_factory) -> list[dict[str, Any]]:
 
 
 def test_the_page_opens_without_a_complaint(folder, tmp_path):
+    """Takes long, as the first to ask for a page draws it."""
     opened = browse(folder / "index.html", tmp_path / "profile")
     assert "CONSOLE" not in opened.stderr
     assert 'class="answer"' in opened.stdout

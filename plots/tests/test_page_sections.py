@@ -139,6 +139,7 @@ def test_what_all_lines_share_is_in_the_title():
 
 @pytest.mark.slow
 def test_charts_have_one_name_in_all_commands(machine, tmp_path):
+    """Takes long, as it draws the charts of a page and of two commands."""
     page = report.build_report([machine])
     folder = machine.path.parent
     for command in ("crossover", "why"):

@@ -195,9 +195,10 @@ def test_one_outlier_does_not_move_the_others(published):
     assert parameters_of(wrong) == pytest.approx(EXPECTED, abs=0.1)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_not_in_the_fit(published):
     """A wrong time changes its own residual by as much, and none of those that were fitted without
-    it."""
+    it. Takes long, as each card and each network is left out, twice."""
     place = next(i for i, step in enumerate(published) if step.network == "fcn-s")
     wrong = published[place]
     poisoned = list(published)

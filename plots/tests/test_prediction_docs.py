@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.stats import beta
 
 from plots import units
@@ -386,7 +387,9 @@ def written(text: str) -> str:
     return TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
 
 
+@pytest.mark.slow
 def test_every_table_is_in_a_document_as_the_check_writes_it():
+    """Takes long, as each table has fits of its own."""
     assert {match[2] for _, text in pages() for match in TABLE.finditer(text)} == set(TABLES)
     for _, text in pages():
         assert text == written(text), "python -m plots.tests.test_prediction_docs"

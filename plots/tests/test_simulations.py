@@ -25,7 +25,7 @@ from plots.tests.simulate_curves import (
     within,
 )
 from plots.tests.simulate_rows import Runs, a_file, called, decided_by_pairs, ratios_covered
-from tools.stages import weekly
+from tools.stages import thorough, weekly
 
 WANTED, MOST = 0.93, 0.99  # of the intervals
 POWER = 0.95
@@ -37,14 +37,12 @@ DESIGNS = ((9, 1), (5, 1), (3, 3), (1, 9))
 pytestmark = pytest.mark.slow
 
 
-def cases(some: Sequence[tuple], every: Sequence[tuple]) -> list[Any]:
-    """`every`, of which all but `some` run with ./test --all only."""
-    weekly_alone = pytest.mark.skipif(not weekly(), reason="runs with ./test --all")
-    assert {*some} <= {*every}
-    return [
-        pytest.param(*c, marks=[] if c in some else weekly_alone, id=f"{c[0]}-{c[1]}")
-        for c in every
-    ]
+def cases(some: Sequence[tuple], every: Sequence[tuple] = ()) -> list[Any]:
+    """All of `every` with ./test --all; else `some`, of which without continuous integration the
+    first alone."""
+    assert not every or {*some} <= {*every}
+    chosen = (every or some) if weekly() else some if thorough() else some[:1]
+    return [pytest.param(*case, id="-".join(map(str, case))) for case in chosen]
 
 
 def at_least(share: float, count: int) -> float:
@@ -74,7 +72,7 @@ def test_intervals_cover_what_lies_between_instances(design, deviation):
         assert np.log(covered.width) < 1.5 * 4 * 2**0.5 * spread / 0.8
 
 
-@pytest.mark.parametrize("design", [Design(9, 1), Design(3, 3)], ids=str)
+@pytest.mark.parametrize("design", cases([(Design(9, 1),), (Design(3, 3),)]))
 def test_intervals_cover_bursts_in_turn(design):
     covered = coverage(Files(design, bursts((0, 1), design)), 500)
     assert at_least(WANTED, 500) <= covered.crossover
@@ -111,7 +109,7 @@ def test_an_interval_that_knows_nothing_of_instances_is_found_to_be_too_narrow()
 @pytest.mark.parametrize(
     ("design", "threads"),
     cases(
-        [(Design(5, 1), 1), (Design(3, 3), 1), (Design(9, 1), 8)],
+        [(Design(3, 3), 1), (Design(5, 1), 1), (Design(9, 1), 8)],
         [
             *((Design(*each), 1) for each in DESIGNS),
             *((Design(count, 1), 8) for count in (5, 9)),
@@ -135,7 +133,7 @@ def test_a_winner_at_each_size_by_itself_is_found_to_be_too_much(monkeypatch):
 
 @pytest.mark.parametrize(
     ("threads", "repetitions", "counts"),
-    [(8, 5, "equal"), (8, 9, "ahead"), (6, 30, "equal")],
+    cases([(8, 5, "equal"), (8, 9, "ahead"), (6, 30, "equal")]),
 )
 def test_intervals_with_the_best_of_several_thread_counts_cover(threads, repetitions, counts):
     count = 60
@@ -167,16 +165,18 @@ FIVE, NINE = ((Design(repetitions, 1),) * 2 for repetitions in (5, 9))
 
 
 @pytest.mark.parametrize(
-    "runs",
-    [
-        Runs(FIVE),
-        Runs(NINE, "two modes"),
-        Runs(NINE, between=0.03),
-        Runs((Design(1, 9),) * 2, between=0.03),
-    ],
-    ids=["5", "two modes", "instances", "one instance"],
+    ("designs", "noise", "between"),
+    cases(
+        [
+            (NINE, "normal", 0.03),
+            (FIVE, "normal", 0.0),
+            (NINE, "two modes", 0.0),
+            ((Design(1, 9),) * 2, "normal", 0.03),
+        ]
+    ),
 )
-def test_equal_files_are_seldom_called_different(file, runs):
+def test_equal_files_are_seldom_called_different(file, designs, noise, between):
+    runs = Runs(designs, noise, between)
     shares = called(file, runs, 25)
     assert max(shares.any, shares.failed) <= at_most(FALSE_ALARMS, 25)
 

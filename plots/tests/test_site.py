@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plots.cli import main
-from plots.features.predict import analysis
+from plots.features.predict import analysis, answer
 from plots.features.report import report
 from plots.tests import synthetic, synthetic_sweep
 from plots.tests.conftest import browse, with_browser
@@ -52,12 +52,13 @@ def _try() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def site(five, tmp_path_factory):
-    """The site of three machines, one without a GPU and one with three batches; the machines' own
-    pages, which other tests look at, hold their link back alone."""
+    """The site of three machines, one without a GPU and one with three batches, and of one card;
+    the machines' own pages, which other tests look at, hold their link back alone."""
     folder = tmp_path_factory.mktemp("site")
     wide = synthetic.write(folder / "wide.json", synthetic_sweep.wide_sweep())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(analysis, "BENCH_PATH", Path("none"))
+        patch.setattr(answer, "DEFAULT_CARDS", answer.DEFAULT_CARDS[:1])
         patch.setattr(
             report, "build_report", lambda files, **options: {report.PAGE: options["home"].encode()}
         )
@@ -93,7 +94,7 @@ def test_a_reader_filters_by_card_without_a_server(site, tmp_path):
     content = PROBE.replace("SOURCE", repr(source).replace("</", "<\\/"))
     (tmp_path / "probe.html").write_text(content, encoding="utf-8")
     dumped = browse(tmp_path / "probe.html", tmp_path / "profile").stdout
-    assert "FOUND 19 synthetic-b-64c 1 of 19 lines END" in dumped
+    assert "FOUND 7 synthetic-b-64c 1 of 7 lines END" in dumped
 
 
 def test_a_site_without_a_file_is_refused(tmp_path, shell):
