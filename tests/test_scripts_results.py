@@ -138,6 +138,7 @@ MODULE = "net-1.module.json"  # it names a file of Python, which is run
     [
         *(
             "--peer=touch pwned",
+            "--when-answered=touch pwned",
             STARTS,
             "--out",
             "touch pwned",

@@ -34,7 +34,7 @@ HARMLESS = {
     *("--benchmark_report_aggregates_only", "--benchmark_time_unit"),
     *(flag for flags in peers.FLAGS.values() for flag in flags),
 }
-_OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume", "--when-answered=")
+_OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class EarlierRun:
 
     out: Path  # the file it is for; its rows may be beside that in a .partial
     rows: int
-    flags: tuple[str, ...]  # bench's, but for where the rows go, how long it may take, and on what
-    # it tells its first answer
+    flags: tuple[str, ...]  # bench's, but for where the rows go and how long it may take
 
 
 def earlier_runs(machine: str, commit: str, complete: bool) -> list[EarlierRun]:
