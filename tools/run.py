@@ -28,7 +28,7 @@ the answer, charts and tables. All that is no complete default or full sweep is 
 results/tries/<machine>/, which git ignores, and its page is report/try/index.html.
 
 The answer is printed, and on report/try/index.html, as soon as every second network has five
-repetitions on each side. Measuring then goes on, and the end says what has changed since.
+repetitions on each side, or after 45 s. Measuring then goes on, and the end says what has changed.
 
   --setup-only    set up and build, but measure nothing
   --cuda=MODE     auto (the default): use the installed CUDA toolkit, or its Python wheels if there
