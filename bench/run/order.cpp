@@ -293,10 +293,10 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
       }
     }
   }
-  using Turns = std::map<std::string, std::size_t>;
-  const Turns answer_turns = turns_of(rows, on_ladders, every_second);
-  const Turns first_turns = turns_of(rows, first_names, halving);
-  const Turns turns = turns_of(rows, sweep.of_the_ladder(), halving);
+  using TurnOf = std::map<std::string, std::size_t>;
+  const TurnOf answer_turns = turns_of(rows, on_ladders, every_second);
+  const TurnOf first_turns = turns_of(rows, first_names, halving);
+  const TurnOf turns = turns_of(rows, sweep.of_the_ladder(), halving);
   const bool has_gpu =
       std::ranges::any_of(names, [&](const auto& name) { return on_gpu(rows[name]); });
   const std::set<std::string> shown =

@@ -60,15 +60,16 @@ Schedule::Schedule(ScheduleOptions options, const Spent& spent, Rows& rows,
                               is_of_the_question);
 }
 
-std::optional<Step> Schedule::next() {
+std::optional<SweepStep> Schedule::next() {
   look_back();
   while (stage_ != Stage::end) {
     if (!steps_.empty()) {
-      Step step = std::move(steps_.front());
+      SweepStep step = std::move(steps_.front());
       steps_.pop_front();
       return step;
     }
-    std::optional<Step> step = stage_ == Stage::noisiest ? next_of_noisiest() : next_of_passes();
+    std::optional<SweepStep> step =
+        stage_ == Stage::noisiest ? next_of_noisiest() : next_of_passes();
     if (step) {
       return step;
     }
@@ -217,7 +218,7 @@ void Schedule::begin_passes(const std::vector<PlannedRow>& plan) {
   }
 }
 
-std::optional<Step> Schedule::next_of_passes() {
+std::optional<SweepStep> Schedule::next_of_passes() {
   for (Passes& all = passes_;;) {
     if (all.place == all.groups.size()) {
       if (all.number > 0) {
@@ -385,7 +386,7 @@ void Schedule::begin_disturbed() {
 }
 
 /// Within a budget, each at most a few times as many as the sweep's.
-std::optional<Step> Schedule::next_of_noisiest() {
+std::optional<SweepStep> Schedule::next_of_noisiest() {
   constexpr int most = 3;
   std::string noisiest;
   double noise = 0;

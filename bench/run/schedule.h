@@ -50,7 +50,8 @@ struct TryAgain {
 };
 /// What follows finds new workers.
 struct RenewWorkers {};
-using Step = std::variant<BeginPass, TakeTurns, TellAnswer, LookCloser, TryAgain, RenewWorkers>;
+using SweepStep =
+    std::variant<BeginPass, TakeTurns, TellAnswer, LookCloser, TryAgain, RenewWorkers>;
 
 /// Which neighbours of a plan that do the same work take turns, so that drift hits all alike.
 enum class Together {
@@ -77,7 +78,7 @@ class Schedule {
            bool has_networks);
 
   /// None: the sweep is over. What the last step came to stands in its rows.
-  std::optional<Step> next();
+  std::optional<SweepStep> next();
 
   /// Whether there is no time for one more turn of a row that has had some.
   [[nodiscard]] bool is_late(const std::string& name) const { return estimates_.is_late(name); }
@@ -125,8 +126,8 @@ class Schedule {
   void look_closer();
   void begin_second_tries();
   void begin_disturbed();
-  std::optional<Step> next_of_passes();
-  std::optional<Step> next_of_noisiest();
+  std::optional<SweepStep> next_of_passes();
+  std::optional<SweepStep> next_of_noisiest();
   [[nodiscard]] bool has_begun(const Group& group) const;
   /// Whether there is time for a group that has not begun.
   [[nodiscard]] bool admits(const Group& group);
@@ -145,7 +146,7 @@ class Schedule {
   std::mt19937 random_{std::random_device{}()};
 
   Stage stage_ = Stage::begin;
-  std::deque<Step> steps_;  ///< of the stage, before its passes
+  std::deque<SweepStep> steps_;  ///< of the stage, before its passes
   Passes passes_;
   Group visited_;   ///< whose turns are the last step
   Targets before_;  ///< the repetitions that they had

@@ -14,7 +14,7 @@ namespace {
 class Turntaker {
  public:
   Turntaker(Schedule& schedule, const Spent& spent, Rows& rows, Sampler& sampler,
-            const StepActions& actions)
+            const SweepActions& actions)
       : schedule_(schedule), spent_(spent), rows_(rows), sampler_(sampler), actions_(actions) {}
 
   void operator()(const BeginPass& pass) { sampler_.begin_pass(pass.words, pass.is_first); }
@@ -89,15 +89,15 @@ class Turntaker {
   const Spent& spent_;
   Rows& rows_;
   Sampler& sampler_;
-  const StepActions& actions_;
+  const SweepActions& actions_;
 };
 
 }  // namespace
 
 void measure(Schedule& schedule, const Spent& spent, Rows& rows, Sampler& sampler,
-             const StepActions& actions) {
+             const SweepActions& actions) {
   Turntaker turns(schedule, spent, rows, sampler, actions);
-  while (const std::optional<Step> step = schedule.next()) {
+  while (const std::optional<SweepStep> step = schedule.next()) {
     std::visit(turns, *step);
   }
 }

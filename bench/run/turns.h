@@ -12,12 +12,12 @@
 namespace crossover::bench {
 
 /// What steps need that measure no row of the plan. May be empty.
-struct StepActions {
+struct SweepActions {
   std::function<void()> tell_answer;
   std::function<void(double seconds)> look_closer;  ///< with the most seconds that it may take
 };
 
 void measure(Schedule& schedule, const Spent& spent, Rows& rows, Sampler& sampler,
-             const StepActions& actions);
+             const SweepActions& actions);
 
 }  // namespace crossover::bench
