@@ -384,13 +384,14 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
       spent, rows, plan, with_networks);
   reporter.tell_time_left([&schedule] { return schedule.seconds_left(); });
-  measure(
-      schedule, spent, rows, sampler,
-      {.tell_answer = [&] { tell_answer(arguments.when_answered, file ? &*file : nullptr, spent); },
-       .look_closer =
-           [&](double seconds) {
-             look_closer(session, sampler, sizes, file ? &*file : nullptr, seconds);
-           }});
+  ResultFile* const written = file ? &*file : nullptr;
+  measure(schedule, spent, rows, sampler,
+          {.tell_answer =
+               [&session, written] {
+                 tell_answer(session.arguments.when_answered, written, session.spent);
+               },
+           .look_closer =
+               [&](double seconds) { look_closer(session, sampler, sizes, written, seconds); }});
   const std::vector<std::string> open = schedule.left_open();
   reporter.finish();
   note_idle("after");
@@ -412,8 +413,8 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
                             {"left_open", open}});
     }
     const bool complete = open.empty();
-    const std::filesystem::path written = file->finish(complete, complete && unmeasured == 0);
-    say("results in " + written.string());
+    const std::filesystem::path place = file->finish(complete, complete && unmeasured == 0);
+    say("results in " + place.string());
   }
   return unmeasured == 0;
 }
