@@ -115,20 +115,17 @@ std::vector<std::size_t> halving(std::size_t count) {
   return order;
 }
 
-/// Every second one, the middle before the ends; few rungs as they are.
+/// Every second one, the middle before the ends; of few rungs none, which are soon all measured.
 std::vector<std::size_t> every_second(std::size_t count) {
   constexpr std::size_t few = 4;
-  const std::size_t step = count > few ? 2 : 1;
   std::vector<std::size_t> rungs;
-  for (std::size_t rung = 0; rung < count; rung += step) {
+  for (std::size_t rung = 0; rung < count && count > few; rung += 2) {
     rungs.push_back(rung);
   }
-  if (count > few) {
-    const auto twice_the_middle = static_cast<std::ptrdiff_t>(count) - 1;
-    std::ranges::stable_sort(rungs, {}, [&](std::size_t rung) {
-      return std::abs(2 * static_cast<std::ptrdiff_t>(rung) - twice_the_middle);
-    });
-  }
+  const auto twice_the_middle = static_cast<std::ptrdiff_t>(count) - 1;
+  std::ranges::stable_sort(rungs, {}, [&](std::size_t rung) {
+    return std::abs(2 * static_cast<std::ptrdiff_t>(rung) - twice_the_middle);
+  });
   return rungs;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which rows are measured, and how long they will take: each row has a rank. First
-// comes what answers: every second network of each ladder, the middle before the ends, on each
-// side. Where there is a GPU, that goes by risk: each network's eager row with the CPU's beside it,
-// then graphs; then so the others of the ladders. Graphs of whole epochs and one kernel for the
-// epoch come with the other rows. Most sweeps go on family by family. Within a budget the ceilings
-// follow and then the networks, spread over their sizes. On a GPU that is lent for minutes
+// comes what answers: every second network of each ladder of five or more, the middle before the
+// ends, on each side. Where there is a GPU, that goes by risk: each network's eager row with the
+// CPU's beside it, then graphs; then so the others of the ladders. Graphs of whole epochs and one
+// kernel for the epoch come with the other rows. Most sweeps go on family by family. Within a
+// budget the ceilings follow and then the networks, spread over their sizes. On a GPU that is lent
+// for minutes
 // (--sweep=gpu) the ceilings are followed by one row for each value of each axis. In both, what is
 // worth less comes behind.
 #pragma once
