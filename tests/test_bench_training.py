@@ -298,8 +298,10 @@ def test_passes_are_timed_one_by_one(passes):
         seconds = [entry[key] for q in QUANTILES if (key := f"latency_{q}_seconds") in entry]
         assert seconds == sorted(seconds) and seconds[0] > 0
         assert 20 <= entry["latency_passes"] <= 10_000
-        fewest = min(one["latency_passes"] for one in timed if one["name"] == entry["name"])
-        assert ("latency_p999_seconds" in entry) == (fewest >= 1000)  # in all of a row or in none
+        counts = [one["latency_passes"] for one in timed if one["name"] == entry["name"]]
+        # What the first repetition has and another lacks stands in none.
+        enough = entry["latency_passes"] >= 1000 and (counts[0] < 1000 or min(counts) >= 1000)
+        assert ("latency_p999_seconds" in entry) == enough
         assert 0 < entry["clock_seconds"] < seconds[0] or "disc" in entry["name"]
 
 
