@@ -3,15 +3,17 @@
 # none is ended by the kernel, amid the build. -Dcrossover_memory=MIB: as if the machine had so much.
 if(NOT crossover_memory)
   cmake_host_system_information(RESULT crossover_memory QUERY TOTAL_PHYSICAL_MEMORY) # MiB
-  if(EXISTS /sys/fs/cgroup/memory.max) # a container's
-    file(READ /sys/fs/cgroup/memory.max limit)
-    if(limit MATCHES "^[0-9]+")
-      math(EXPR limit "${CMAKE_MATCH_0} >> 20")
-      if(limit LESS crossover_memory)
-        set(crossover_memory ${limit})
+  foreach(of_container /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes) # cgroup 2, and 1
+    if(EXISTS ${of_container})
+      file(READ ${of_container} limit)
+      if(limit MATCHES "^[0-9]+")
+        math(EXPR limit "${CMAKE_MATCH_0} >> 20")
+        if(limit LESS crossover_memory)
+          set(crossover_memory ${limit})
+        endif()
       endif()
     endif()
-  endif()
+  endforeach()
 endif()
 set(memory_of_compile 1600) # MiB, of a batch as presets have it
 if(crossover_memory LESS 6000 AND CMAKE_UNITY_BUILD)

@@ -10,7 +10,7 @@ import pytest
 from scripts import ROOT, ran, refused
 
 from plots import __version__
-from tools import console, environment, peers, progress, run, setup, test
+from tools import build, console, environment, peers, progress, run, setup, test
 
 # --- arguments
 
@@ -101,6 +101,18 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
     assert len(log.read_text(encoding="utf-8").splitlines()) == 100
 
 
+def test_a_compile_that_the_kernel_ends_says_what_helps(monkeypatch):
+    def fails(what, _command, log, **_):
+        lines = ["c++: fatal error: Killed signal terminated program cc1plus", "ninja: stopped"]
+        raise console.CommandFailed(what, 1, lines, log)
+
+    monkeypatch.setattr(build, "run_logged", fails)
+    monkeypatch.setattr(build, "output_of", lambda *_: "")
+    remedy = r"(?s)whole log: .*\nThe kernel ended a compile, for lack of memory: add memory"
+    with pytest.raises(console.Failure, match=remedy):
+        build._make("default")
+
+
 def test_a_command_that_goes_on_is_told_of_in_the_words_of_its_caller(
     tmp_path, monkeypatch, capsys
 ):
@@ -127,13 +139,13 @@ def test_a_build_says_how_far_it_is_by_what_it_compiles(tmp_path, monkeypatch):
     for path, size in ((source, 90), (build / "one.cpp", 310), (build / "two.cpp", 500)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x" * size, encoding="utf-8")
-    (build / "own.cpp").write_text("x" * 120, encoding="utf-8")
+    (build / "own.cu").write_text("x" * 24, encoding="utf-8")
     unity.parent.mkdir(parents=True)
     unity.write_text("".join(f'#include "{build / name}.cpp"\n' for name in ("one", "two")))
     lines = [
         "[1/6] cmake -P commit.cmake",
         "[2/6] Building CXX object src/CMakeFiles/lib.dir/d/small.cpp.o",
-        "[3/6] Building CXX object CMakeFiles/lib.dir/own.cpp.o",
+        "[3/6] Building CUDA object CMakeFiles/lib.dir/own.cu.o",
         "[4/6] Building CXX object src/CMakeFiles/lib.dir/Unity/unity_0_cxx.cxx.o",
         "[5/6] Linking CXX static library src/liblib.a",
     ]

@@ -229,13 +229,17 @@ with open({calls!r}, "a") as file:
 if kept:
     os.makedirs(os.path.dirname(kept), exist_ok=True)
     open(kept, "w").close()
+    folder = sys.argv[sys.argv.index("-o") + 1]
+    with open(os.path.join(folder, "index.html"), "w") as file:
+        print("drawn into", folder, file=file)
 """
 
 
-@pytest.mark.parametrize("code", [0, 130])
+@pytest.mark.parametrize(("code", "is_try"), [(0, True), (0, False), (130, True)])
 def test_the_first_answer_is_shown_amid_the_run_and_the_end_says_what_changed(
-    code, tmp_path, monkeypatch, capsys
+    code, is_try, tmp_path, monkeypatch, capsys
 ):
+    """Its page, which somebody may have open, is in the end that of the run."""
     folder = tmp_path / "it's a folder, ours"
     folder.mkdir()
     calls = folder / "calls"
@@ -244,13 +248,18 @@ def test_the_first_answer_is_shown_amid_the_run_and_the_end_says_what_changed(
     monkeypatch.setattr(build, "BENCH", script(folder / "bench", ANSWERING_BENCH))
     python = script(folder / "python", DRAWING.format(calls=str(calls)))
     monkeypatch.setattr(environment, "PYTHON", python)
+    monkeypatch.setattr(results, "why_try", lambda _: "a try" if is_try else "")
     page = folder / "report" / "try"
+    last_page = page if is_try else page.parent
     for _ in range(2):  # what an earlier run has said is none of this one
         assert run.run_bench(run.parse([f"--v={code}", "--out=" + str(folder / "x.json")])) == code
         ((was_kept, *first), *last) = map(json.loads, calls.read_text("utf-8").splitlines())
         words = ["report", str(folder / "x.json"), "-o", str(page), "--since"]
         assert first == ["-m", "plots", *words, str(page / "answer.txt")] and not was_kept
-        assert last == ([] if code else [[True, *first]])
+        kept = str(page / "answer.txt")
+        words = [*words[:3], str(last_page), *words[4:], kept]
+        assert last == ([] if code else [[True, "-m", "plots", *words]])
+        assert (page / "index.html").read_text("utf-8") == f"drawn into {last_page}\n"
         is_told = f"; the answer so far is on {page / 'index.html'}\n" in capsys.readouterr().err
         assert is_told is bool(code)
         calls.unlink()

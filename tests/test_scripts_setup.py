@@ -326,8 +326,11 @@ def _no_network(_: object) -> None:
 def test_without_a_compiler_auto_goes_on_and_on_does_not(driver, reason, monkeypatch, capsys):
     monkeypatch.setattr(cuda, "driver_version", lambda: driver)
     monkeypatch.setattr(environment, "MAIN", SimpleNamespace(ensure=_no_network))
-    assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
+    assert cuda.choose("auto", tests=True).switches == ["-DCROSSOVER_CUDA=OFF"]
     assert reason in capsys.readouterr().err
+    assert cuda.choose("auto").switches == ["-DCROSSOVER_CUDA=OFF"]
+    told = "no NVIDIA driver is installed here; --cuda=on builds with it"
+    assert (told in capsys.readouterr().err) == (driver is None)
     with refused(re.escape(reason)):
         cuda.choose("on")
 
@@ -374,7 +377,8 @@ def test_a_folder_keeps_its_tests_and_all_its_kernels(configured):
     tests, generations = "-DCROSSOVER_TESTS=ON", "-DCROSSOVER_CUDA_GENERATIONS="
     assert {tests, f"{generations}newest"} <= configured(tests=True)
     wanted = {tests, f"{generations}all", "-UCMAKE_CUDA_ARCHITECTURES"}
-    assert wanted <= configured(tests=False)
+    assert f"{generations}newest" in configured(tests=False), "nothing here runs them"
+    assert wanted <= configured(tests=False, choice=TOOLKIT)
     assert {tests, f"{generations}all"} <= configured(tests=True)
 
 

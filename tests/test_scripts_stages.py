@@ -59,7 +59,7 @@ def test_what_tests_leave_behind_goes(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(test.setup, "HOME", tmp_path)
-    monkeypatch.setattr(test.setup, "for_test", lambda _: None)
+    monkeypatch.setattr(test.setup, "for_test", lambda *_: None)
     monkeypatch.setattr(test, "chosen", lambda _: [Stage("leaves", "", leaves)])
     assert test.main([]) == 0
     assert tmp_path in places[0].parents

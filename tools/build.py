@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import environment
-from tools.console import LOGS, ROOT, CommandFailed, cores, output_of, run_logged, say, stage
+from tools.console import (
+    LOGS,
+    ROOT,
+    CommandFailed,
+    Failure,
+    cores,
+    output_of,
+    run_logged,
+    say,
+    stage,
+)
 from tools.cuda import Choice, driver_version
 from tools.progress import Progress
 
@@ -28,6 +38,7 @@ def fitting(folder: Path, cpuinfo: Path = Path("/proc/cpuinfo")) -> Path:
 
 BENCH = fitting(ROOT / "build")
 _NO_CUDA = "-- No GPU backend: "
+_KILLED = re.compile(r"Killed|signal 9|SIGKILL")  # gcc and clang, nvcc, and what ends the linker
 
 
 def folder(preset: str) -> Path:
@@ -45,11 +56,12 @@ def _cache(build: Path) -> dict[str, str]:
 
 def configure(preset: str, tests: bool, cuda: Choice, complete: bool = False) -> None:
     cache = _cache(folder(preset))
-    # Kernels for every generation take four times as long as for one, which is enough for ./test
-    # where there is no GPU. ./run and ./test --all have them all. A folder keeps what it had: they,
-    # and the tests, serve those who need none.
+    # Where nvcc finds no GPU: kernels for every generation take four times as long as for one,
+    # which is enough for ./test. Who runs them elsewhere has them all. A folder keeps what it had:
+    # they, and the tests, serve those who need none.
     had = cache.get("CROSSOVER_CUDA_GENERATIONS")
-    every = complete or not tests or had == "all"
+    elsewhere = not tests and cuda.nvcc and (cuda.required or driver_version() is not None)
+    every = complete or had == "all" or elsewhere
     # CMake does not let go of another CUDA compiler, nor of another version of one.
     known, now = cache.get("CROSSOVER_CUDA_CHECKED", ""), f"{cuda.nvcc}|{cuda.version}|"
     command: list[str | Path] = ["cmake", "--preset", preset, *cuda.switches]
@@ -74,7 +86,15 @@ def _make(preset: str, *what: str) -> None:
     command = ["cmake", "--build", "--preset", preset, "--parallel", str(cores()), *what]
     planned = output_of("cmake", "--build", folder(preset), *what, "--", "-n").splitlines()
     words = Progress(folder(preset), planned).words
-    run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log", words=words)
+    try:
+        run_logged(f"Building ({preset})", command, LOGS / f"build-{preset}.log", words=words)
+    except CommandFailed as failure:
+        if not any(map(_KILLED.search, failure.lines)):
+            raise
+        raise Failure(
+            f"{failure}\nThe kernel ended a compile, for lack of memory: add memory or swap, or "
+            "compile one source after another: taskset -c 0 ./run --setup-only"
+        ) from None
 
 
 def configured_with() -> Choice:
@@ -86,25 +106,24 @@ def configured_with() -> Choice:
 
 
 def _is_done() -> bool:
-    """Whether the GPU's part has nothing to compile, for all generations."""
+    """Whether the GPU's part has nothing to compile, where there is a GPU for all generations."""
     cache = _cache(folder("default"))
     ninja = cache.get("CMAKE_MAKE_PROGRAM", "ninja")
     parts = ("crossover_cuda", "crossover_kernels")
     is_whole = cache.get("CROSSOVER_CUDA_GENERATIONS") == "all"
-    return is_whole and "no work to do" in output_of(ninja, "-C", folder("default"), "-n", *parts)
+    left = output_of(ninja, "-C", folder("default"), "-n", *parts)
+    return (is_whole or driver_version() is None) and "no work to do" in left
 
 
 def program(cuda: Choice) -> None:
     """Bring bench up to date, and nothing else: measuring needs no test.
 
-    A build with CUDA stays one for a run with --cuda=off, which bench takes as well: to remove the
-    GPU's part, and compile it again for the next run, takes minutes.
+    A build with CUDA stays one for a run without, which bench takes as well: to remove the GPU's
+    part, and compile it again for the next run or ./test, takes minutes.
     """
-    if cuda.reason == "--cuda=off" and BENCH.exists():
+    if cuda.nvcc is None and BENCH.exists():
         built = configured_with()
         cuda = built if built.nvcc is not None and _is_done() else cuda
-    if cuda.nvcc is not None and not BENCH.exists() and driver_version() is None:
-        say("no NVIDIA driver is installed here; --cuda=off builds much faster, without the GPU")
     with stage("Building (default)"):
         configure("default", False, cuda)
         _make("default", "--target", "bench")

@@ -96,10 +96,14 @@ def _from_driver(no_toolkit: str) -> Choice:
 def choose(mode: str, tests: bool = False) -> Choice:
     """The compiler to build with; none is a Failure if the mode is "on". Needs CMake and .venv.
 
-    `tests`: with cuDNN, of which a test asks the plans.
+    Where nothing can be measured on a GPU, none is compiled for, which takes minutes. `tests` are
+    compiled all the same, and with cuDNN, of which one asks the plans.
     """
     if mode == "off":
         return Choice(reason="--cuda=off")
+    if mode == "auto" and not tests and driver_version() is None:
+        say("building without CUDA: no NVIDIA driver is installed here; --cuda=on builds with it")
+        return Choice(reason="no NVIDIA driver is installed")
     choice = find_toolkit()
     if choice.nvcc is None:
         choice = _from_driver(choice.reason)

@@ -112,10 +112,13 @@ FOR_TEST: tuple[Need, ...] = (
     ),
     # One version everywhere, as others find other faults; and the omp.h that it can read.
     Need("clang-tidy-14", "clang-tidy 14", _has_program("clang-tidy-14"), optional=True),
-    # Of whatever version is the distribution's own, as that can read its C++ library.
+    Need("libomp-14-dev", "clang 14's omp.h", _OMP_H.exists, optional=True),
+)
+
+# Of whatever version is the distribution's own, as that can read its C++ library.
+FOR_FUZZ: tuple[Need, ...] = (
     Need("clang", "clang", _has_program("clang++"), optional=True),
     Need("libclang-rt-dev", "clang's libFuzzer", has_fuzzer, optional=True),
-    Need("libomp-14-dev", "clang 14's omp.h", _OMP_H.exists, optional=True),
 )
 
 

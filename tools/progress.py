@@ -9,6 +9,8 @@ from tools.console import ROOT
 
 # What ninja prints of a step that has ended: how many have, of how many; and what it made.
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building \w+ object (.*)\.o$)?")
+# A byte of kernels, for one generation of GPUs, takes as long as so many of another source.
+_OF_KERNELS = 5
 _INCLUDED = re.compile(r'^#include "(/.*)"$', re.MULTILINE)
 _ENOUGH = 0.2  # of the work, for its speed to say something of the rest
 
@@ -50,5 +52,6 @@ def _length(folder: Path, made: str) -> int:
         except OSError:
             continue
         parts = _INCLUDED.findall(text) if source == folder / made else []
-        return sum(Path(part).stat().st_size for part in parts) or len(text)
+        weight = _OF_KERNELS if made.endswith(".cu") else 1
+        return weight * (sum(Path(part).stat().st_size for part in parts) or len(text))
     return 0

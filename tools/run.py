@@ -4,6 +4,7 @@
 import ctypes
 import datetime
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,9 +32,10 @@ The answer is printed, and on report/try/index.html, as soon as every second net
 repetitions on each side, or after 45 s. Measuring then goes on, and the end says what has changed.
 
   --setup-only    set up and build, but measure nothing
-  --cuda=MODE     auto (the default): use the installed CUDA toolkit, or its Python wheels if there
-                  is only a driver, or no GPU; on: require a GPU; off: no GPU, and a build
-                  without CUDA unless there is one with it. Also passed on to bench
+  --cuda=MODE     auto (the default): with an NVIDIA driver use the installed CUDA toolkit, or its
+                  Python wheels; without one no GPU. on: require a GPU, and build for it without a
+                  driver, too; off: no GPU, and a build without CUDA unless there is one with it.
+                  Also passed on to bench
   --compare-with=COMMIT
                   build that commit as well, measure both in turn, and say which rows differ and,
                   in pairs, which networks do by 5 % or less
@@ -404,6 +406,8 @@ def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
     if summary and kept.exists():
         summary = ["--since", kept]
     drawn = parsed.report and plots("report", path, "-o", page, *summary)
+    if drawn and kept.exists() and page != kept.parent:  # whoever has the first answer's page open
+        shutil.copyfile(page / "index.html", kept.with_name("index.html"))
     cards = [] if parsed.gpu is None else ["--gpu", parsed.gpu]
     for network in networks:
         plots("advise", *network, *cards, path)

@@ -55,8 +55,8 @@ def for_run(mode: str, ranks: bool = False) -> cuda.Choice:
     return cuda.choose(mode)
 
 
-def for_test(mode: str) -> cuda.Choice:
+def for_test(mode: str, fuzzes: bool = False) -> cuda.Choice:
     """The same for ./test."""
-    packages.ensure(packages.FOR_TEST)
+    packages.ensure((*packages.FOR_TEST, *packages.FOR_FUZZ) if fuzzes else packages.FOR_TEST)
     environment.MAIN.ensure(environment.FOR_TEST)
     return cuda.choose(mode, tests=True)

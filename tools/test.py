@@ -179,8 +179,10 @@ def _own_folder() -> Iterator[None]:
 def main(arguments: list[str]) -> int:
     asked = parse(arguments)
     start = time.monotonic()
+    stages = chosen(asked)
+    fuzzes = bool(asked.fuzz) or any(stage.run is _fuzz for stage in stages)
     with setup.alone():
-        setup.for_test(asked.cuda)
+        setup.for_test(asked.cuda, fuzzes)
     results = {"set-up": Result("passed", time.monotonic() - start)}
     if asked.fuzz:
         fuzz.build()
@@ -188,7 +190,7 @@ def main(arguments: list[str]) -> int:
     if asked.all:
         os.environ[ALL] = "1"
     with _own_folder():
-        results |= run_all(chosen(asked), asked)
+        results |= run_all(stages, asked)
     results["all"] = Result("", time.monotonic() - start)
     lines = [f"{name:<12}{end.seconds:7.1f} s  {end.verdict}" for name, end in results.items()]
     print("", *lines, sep="\n", flush=True)
