@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from plots import __version__, units  # noqa: E402
-from plots.core.crossover import comparisons  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.strip import strip_text  # noqa: E402
+from plots.core.study import Study  # noqa: E402
 from plots.core.tables.formats import as_markdown, wrapped  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import Glance, glance  # noqa: E402
@@ -75,7 +75,7 @@ def predicted() -> Predictions:
 @cache
 def at_a_glance() -> Glance:
     file = measured()
-    return glance(file, comparisons(file), predicted().of(file))
+    return glance(Study(file, predicted().of(file)))
 
 
 def answer() -> str:
@@ -97,7 +97,7 @@ def tutorial() -> str:
 def of_the_tutorial(*others: rows.File) -> Glance:
     """The answer of its file, with `others` read beside it."""
     file = linked(TUTORIAL, "a file from an AMD EPYC with two cores")
-    return glance(file, comparisons(file), predictions([file, *others]).of(file))
+    return glance(Study(file, predictions([file, *others]).of(file)))
 
 
 def h200() -> str:
@@ -108,7 +108,7 @@ def h200() -> str:
     tables = [
         replace(whole, columns=tuple(map(whole.columns.__getitem__, places)), lines=lines)
         for file in files
-        for whole in peer_tables(file)
+        for whole in peer_tables(Study(file))
         for keys in [[column.key for column in whole.columns]]
         for places in [[keys.index(key) for key in H200_COLUMNS if key in keys]]
         for lines in [tuple(tuple(line[i] for i in places) for line in whole.lines)]
@@ -146,7 +146,7 @@ def epochs() -> str:
 def peers() -> str:
     """Epochs and steps beside PyTorch's on 2 threads."""
     tables = []
-    for whole in peer_tables(linked(EVIDENCE / "peers.md", "One run")):
+    for whole in peer_tables(Study(linked(EVIDENCE / "peers.md", "One run"))):
         keys = [column.key for column in whole.columns]
         if "network" in keys:
             place = keys.index("on")
@@ -166,7 +166,7 @@ def chart() -> bytes:
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
 
     file = linked(README, "another")
-    guess = glance(file, comparisons(file), predictions([file]).of(file))
+    guess = glance(Study(file, predictions([file]).of(file)))
     real = at_a_glance()
     assert real.strips and guess.strips
     above = [replace(strip, label=f"{strip.label}, measured") for strip in real.strips.strips]

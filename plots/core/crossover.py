@@ -17,7 +17,7 @@ import numpy as np
 from plots.core import statistics
 from plots.core.curves import NETWORKS, SCALES, Alike, Curve, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples, log_medians
-from plots.file.families import EPOCH, Scale
+from plots.file.families import Scale
 from plots.file.quantities import TIME, Quantity
 from plots.file.rows import File, median_of
 
@@ -397,18 +397,18 @@ class SpeedUp(Alike):
         return 1 / self.ratio if self.winner == "cpu" else self.ratio
 
 
-def speed_ups(
-    file: File, family: str = EPOCH, compared: Sequence[Comparison] = ()
-) -> list[SpeedUp]:
+def speed_ups(file: File, compared: Sequence[Comparison]) -> list[SpeedUp]:
     """The speedup of every network of `file` on every GPU configuration, in the file's order: of
-    the rows of `family`, which is one of TRAINING. `compared` are the file's comparisons().
+    the rows of each of OF_NETWORKS. `compared` are the file's comparisons().
 
     The CPU's curve is that of the thread count with the smallest median; the ratio is that of the
     best, which is a little slower where several are about equally fast (estimate()).
     """
     verdicts = _verdicts(compared)
-    pairs = pairings(file, {family: NETWORKS[family]})
-    return [_speed_up(pairing, verdicts.get(pairing.gpu.rows[0])) for pairing in pairs]
+    return [
+        _speed_up(pairing, verdicts.get(pairing.gpu.rows[0]))
+        for pairing in pairings(file, NETWORKS)
+    ]
 
 
 def _speed_up(pairing: Pairing, verdict: int | None) -> SpeedUp:

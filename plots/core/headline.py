@@ -7,17 +7,16 @@ measured, it takes of the ways to compute that have the same sizes the one that 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from plots.core.crossover import Comparison, SpeedUp, speed_ups
+from plots.core.crossover import Comparison, SpeedUp
 from plots.core.curves import AUTO
 from plots.core.statistics import log_medians
 from plots.file.families import EPOCH, FORWARD, MINIBATCH, TRAINING
-from plots.file.ladders import DISC
-from plots.file.rows import File
+from plots.file.ladders import DISC, Ladder
 from plots.text import whole
 
 Placement = Literal["resident", "copied"]
@@ -46,16 +45,18 @@ def ladders_of(compared: Iterable[Comparison]) -> list[str]:
     return sorted(names, key=lambda networks: networks != DISC.networks)
 
 
-def headline(file: File, compared: Sequence[Comparison]) -> list[Answer]:
-    """The answers of `file`, whose comparisons() are `compared`, at one batch on the first of
-    ladders_of(): with the data on the GPU, then copying each batch; the other way round where the
-    former has less than half as many sizes.
+def headline(
+    compared: Sequence[Comparison], ratios: Sequence[SpeedUp], ladders: Sequence[Ladder]
+) -> list[Answer]:
+    """The answers of a file with these comparisons(), `ratios` of epochs and `ladders`, at one
+    batch on the first of ladders_of(): with the data on the GPU, then copying each batch; the other
+    way round where the former has less than half as many sizes.
 
     None where CPU and GPU have fewer than two of its networks in common.
     """
     curves = _curves(compared)
     chosen = _in_order(curves, _own_batch(curves)) if curves else []
-    return [_answer(file, comparison) for comparison in chosen]
+    return [_answer(comparison, ratios, ladders) for comparison in chosen]
 
 
 def foremost(compared: Sequence[Comparison], networks: str | None = None) -> Comparison | None:
@@ -171,44 +172,20 @@ def _earliest_of(curves: Sequence[Comparison]) -> Comparison | None:
     return min(automatic or full, key=start)
 
 
-def _answer(file: File, chosen: Comparison) -> Answer:
-    """`chosen`, and what of the other networks of `file` disagrees with it."""
-    networks = _networks(file, chosen)
-    on_ladder = {row.model for row in file.rows if row.ladder}
-    return Answer(
-        comparison=chosen,
-        data=placement(chosen),
-        exceptions=tuple(
-            each for each in networks if each.model not in on_ladder and _differs(each, chosen)
-        ),
-        largest=next((each for each in networks if each.model in on_ladder), None),
-    )
-
-
-def _networks(file: File, chosen: Comparison) -> list[SpeedUp]:
-    """The speedups of the largest network of `chosen` and of all networks on no curve, where the
-    GPU computes as in `chosen`."""
-    batch, largest = chosen.batch, chosen.sizes[-1]
-    rows = [
-        row
-        for row in file.rows
-        if row.family == EPOCH
-        and not row.failure
-        and (
-            row.ladder is None
-            or (
-                row.ladder.networks == chosen.networks
-                and row.batch == batch
-                and row.counters["params"] == largest
-            )
-        )
-    ]
+def _answer(chosen: Comparison, ratios: Sequence[SpeedUp], ladders: Sequence[Ladder]) -> Answer:
+    """`chosen`, and what of the networks on no curve disagrees with it."""
     alike = chosen.gpu.configuration, _trained(chosen.common)
-    return [
-        speed_up
-        for speed_up in speed_ups(replace(file, rows=tuple(rows)), compared=[chosen])
-        if (speed_up.gpu.configuration, _trained(speed_up.common)) == alike
-    ]
+    largest = chosen.networks, chosen.batch, chosen.sizes[-1]
+    exceptions, at_largest = list[SpeedUp](), list[SpeedUp]()
+    for ratio in ratios:
+        if (ratio.gpu.configuration, _trained(ratio.common)) != alike:
+            continue
+        ladder = next((each for each in ladders if each.has(ratio.model)), None)
+        if ladder is None:
+            exceptions += [ratio] if _differs(ratio, chosen) else []
+        elif (ladder.networks, ratio.batch, ratio.parameters) == largest:
+            at_largest.append(ratio)
+    return Answer(chosen, placement(chosen), tuple(exceptions), next(iter(at_largest), None))
 
 
 def _trained(common: dict[str, str]) -> dict[str, str]:

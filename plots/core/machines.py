@@ -6,17 +6,17 @@ docs/method/machines.md defines them.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import starmap
+from pathlib import Path
 
 import numpy as np
 
 from plots.core.comparability import is_of_one_code, obstacles
-from plots.core.crossover import Comparison, comparisons
-from plots.core.headline import foremost
+from plots.core.crossover import Comparison
 from plots.core.network import best, epoch_rows, on_device, per_iteration
+from plots.core.study import Study
 from plots.file.axes import DEVICES, Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
@@ -111,7 +111,7 @@ class UnknownMachineError(Exception):
 def side_by_side(
     files: Sequence[File],
     *,
-    compared: Sequence[Sequence[Comparison]] | None = None,
+    studies: Mapping[Path, Study] | None = None,
     older: Iterable[File] = (),
     baseline: File | None = None,
     sort: str = SORTS[0],
@@ -119,29 +119,28 @@ def side_by_side(
 ) -> SideBySide:
     """Sets `files`, one or more, beside each other; those with a GPU come first.
 
-    `compared` are their comparisons(), made where they are not given; `older` files are only
-    counted. `baseline` is one of `files` (None: the first with a GPU, or the first of all).
+    `studies` are theirs by path, made where they are not given; `older` files are only counted.
+    `baseline` is one of `files` (None: the first with a GPU, or the first of all).
     `refuse`: no ratios of files that obstacles() (plots/core/comparability.py) keep apart.
     """
     chosen = baseline or gpus_first(files)[0]
     reference = _works(chosen)
     older = list(older)
     hidden = [machine(file) for file in older]
-    if compared is None:
-        compared = list(map(comparisons, files))
+    studies = studies or {file.path: Study(file) for file in files}
 
-    def standing(file: File, of_file: Sequence[Comparison]) -> Standing:
+    def standing(file: File) -> Standing:
         obstacle = "; ".join(obstacles(chosen, file)) if refuse and file is not chosen else ""
         return Standing(
             file=file,
-            answer=foremost(of_file),
+            answer=studies[file.path].foremost,
             times=_times(file),
             ratios={} if obstacle else _ratios(_works(file), reference),
             obstacle=obstacle,
             older=hidden.count(machine(file)),
         )
 
-    standings = ordered(starmap(standing, zip(files, compared, strict=True)), sort)
+    standings = ordered(map(standing, files), sort)
     return SideBySide(tuple(standings), chosen, tuple(passed_over(files, older)))
 
 

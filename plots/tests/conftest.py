@@ -16,9 +16,10 @@ import pytest
 
 from plots.cli import main
 from plots.core.charts import style
-from plots.core.crossover import Comparison, comparisons
+from plots.core.crossover import Comparison
 from plots.core.page.section import Context
 from plots.core.page.text import tables_of
+from plots.core.study import Study, studies_of
 from plots.core.tables.table import Table
 from plots.features.predict import analysis as predict
 from plots.features.predict import answer as predicted
@@ -156,8 +157,8 @@ def five_files(five: Path) -> list[File]:
 
 
 @pytest.fixture(scope="session")
-def five_compared(five_files: list[File]) -> list[list[Comparison]]:
-    return [comparisons(file) for file in five_files]
+def five_studies(five_files: list[File]) -> dict[Path, Study]:
+    return studies_of(five_files)
 
 
 @pytest.fixture
@@ -245,5 +246,6 @@ def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProc
 
 def why_tables(file: File, compared: Sequence[Comparison] = ()) -> list[Table]:
     """What programs read of `why` on `file`, whose comparisons() are `compared`."""
-    section = of_times([file], Context(compared={file.path: list(compared)}, draws=False))
+    study = Study(file, compared=compared)
+    section = of_times([file], Context(studies={file.path: study}, draws=False))
     return tables_of([section] if section else [])

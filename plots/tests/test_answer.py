@@ -12,9 +12,10 @@ import pytest
 from plots.core.charts.strip import draw_strips
 from plots.core.crossover import GPU_WINS, Comparison, Crossover, Question, comparisons
 from plots.core.crossover_words import claim, doubt
-from plots.core.headline import Answer, foremost, headline, way
+from plots.core.headline import Answer, foremost, way
 from plots.core.page.svg import inline
 from plots.core.strip import SIDES, Segment, segments_of, strip_text
+from plots.core.study import Study
 from plots.features.answer.glance import MOST_WORDS, Glance, at_each_batch, glance, reach
 from plots.features.predict import answer as predicting
 from plots.features.predict.answer import predictions
@@ -53,7 +54,7 @@ def told(read):
 
     def tell(configurations: list[dict[str, str]], seconds: Seconds, **options: int) -> Glance:
         file = read(trained(configurations, seconds, **options))
-        return glance(file, comparisons(file))
+        return glance(Study(file))
 
     return tell
 
@@ -68,7 +69,7 @@ def test_it_takes_no_words_apart(read):
         replace(pair, crossover=replace(pair.crossover, question=named))
         for pair in comparisons(file)
     ]
-    sentence = glance(file, compared).sentence
+    sentence = glance(Study(file, compared=compared)).sentence
     assert "The fast card wins at every size measured, 22 to 11,201,190 parameters," in sentence
 
 
@@ -142,7 +143,7 @@ def test_long_names_make_no_long_answer(read):
     )
     axes = ({**synthetic.TILING, "values": ["plain", "y" * 10_000]},)
     file = read(synthetic.document(entries, gpu="synthetic GPU", axes=axes))
-    answer = glance(file, comparisons(file))
+    answer = glance(Study(file))
     assert "(10,0" in answer.lines[0] and max(map(len, (answer.sentence, *answer.lines))) < 900
 
 
@@ -163,7 +164,7 @@ def test_without_a_curve_it_says_what_there_is(models, expected, read):
     for device, model in models.items():
         entries += synthetic.samples(made[device](model), [{"cpu": 1.0, "cuda": 2.0}[device]] * 9)
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
-    answer = glance(file, comparisons(file))
+    answer = glance(Study(file))
     assert expected in answer.sentence and answer.strips is None
     assert len(models) < 2 or "disc" in str(models) or "times as fast" in answer.lines[0]
 
@@ -243,7 +244,7 @@ def test_no_clause_claims_a_winner_that_the_rows_deny(read):
             checked += 1
         if first := foremost(compared):
             first_claim = claim(first.crossover).removeprefix("the ")
-            sentence = glance(file, compared).sentence
+            sentence = glance(Study(file, compared=compared)).sentence
             assert first_claim in sentence or "at some sizes of the" in sentence, (seed, sentence)
     assert checked > 100
 
@@ -273,7 +274,7 @@ def answered(read):
 
     def answer(configurations: list[dict[str, str]], seconds: Seconds) -> list[Answer]:
         file = read(trained(configurations, seconds))
-        return headline(file, comparisons(file))
+        return Study(file).headline
 
     return answer
 
@@ -422,7 +423,7 @@ def seen(file: File) -> Glance:
     compared = comparisons(file)
     predicted = predictions([file]).of(file)
     for lists in ([], predicted):
-        answer = glance(file, compared, lists)
+        answer = glance(Study(file, lists, compared))
         assert 0 < len(answer.sentence.split()) <= MOST_WORDS
         assert answer.sentence.endswith(".") and answer.sentence.count(". ") == 0
         assert len(answer.lines) <= (4 if "cannot tell" in answer.sentence else 3)
@@ -430,7 +431,7 @@ def seen(file: File) -> Glance:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("COLUMNS", "80")
                 assert max(map(len, strip_text(answer.strips).splitlines())) <= 80
-    return glance(file, compared, predicted)
+    return glance(Study(file, predicted, compared))
 
 
 @pytest.mark.slow
@@ -489,7 +490,7 @@ def test_sweeps_without_epochs_or_devices_have_a_short_sentence(read, wide, five
 
 def test_a_file_of_a_busy_machine_cannot_tell(read):
     document = synthetic.sweep()
-    calm = glance(read(document), comparisons(read(document)))
+    calm = glance(Study(read(document)))
     for place, entry in enumerate(document["benchmarks"]):
         entry["cpu_wait"] = 0.2 + place / 1000
     busy = seen(read(document))

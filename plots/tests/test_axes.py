@@ -4,9 +4,10 @@
 import pytest
 
 from plots.core.charts.crossover import draw_charts
-from plots.core.crossover import comparisons, speed_ups
+from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.series import series_labels, short_names
+from plots.core.study import Study
 from plots.core.tables.formats import render
 from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table, speed_up_table
@@ -68,10 +69,13 @@ def test_an_axis_shows_wherever_rows_do(read, axis):
     plain, faster = (pair.crossover.size for pair in best)
     assert plain == pytest.approx(1e4, rel=0.05)
     assert faster == pytest.approx(5e3 if axis == "products" else 2.5e3, rel=0.05)
-    for table in (crossover_table([(file, compared)]), speed_up_table([(file, speed_ups(file))])):
+    for table in (
+        crossover_table([(file, compared)]),
+        speed_up_table([(file, Study(file).speed_ups())]),
+    ):
         executions = {line["execution"] for line in table.records()}
         assert executions == {"graph", f"graph{suffixes[1]}"}
-    (change,) = counterfactuals(file, compared)
+    (change,) = counterfactuals(Study(file, compared=compared))
     assert change.change == step
     assert change.sentence.startswith(f"{step}, the crossover falls from ")
     assert suffixes[1].strip(", ") in render(why_tables(file, compared), "text")
@@ -96,8 +100,8 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     file = loading.load_file(path)
     compared = comparisons(file)
     assert [pair.crossover.size for pair in compared] == pytest.approx([5e3] * 2, rel=0.05)
-    assert len(speed_ups(file)) == len(DISC_MODELS)
-    answer = glance(file, compared)
+    assert len(Study(file).speed_ups()) == len(DISC_MODELS)
+    answer = glance(Study(file, compared=compared))
     assert "The GPU wins from 5,0" in answer.sentence and "autotuned products" in answer.lines[0]
     for arguments in (
         ["crossover", path],

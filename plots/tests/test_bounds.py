@@ -7,6 +7,7 @@ import pytest
 
 from plots.core.bounds import Ceilings, bounds
 from plots.core.network import epoch_rows
+from plots.core.study import Study
 from plots.features.why.chart import draw_why
 from plots.features.why.section import split_table
 from plots.file import loading
@@ -156,7 +157,7 @@ def test_memory_traffic_bounds_and_is_drawn(read):
     line = split_table(file, epoch_rows(file)).records()[0]
     assert line["bound"] == "memory"
     assert line["bound_seconds"] == pytest.approx(1e3 / CPU_BYTES)
-    assert b">bound<" in draw_why(file).pictures.svg
+    assert b">bound<" in draw_why(Study(file)).pictures.svg
 
 
 def test_rows_of_older_files_keep_their_bound(small, read):

@@ -15,10 +15,10 @@ from plots import __version__
 from plots.cli import main
 from plots.commands import COMMANDS
 from plots.core import crossover
-from plots.core.curves import SCALES, pairings
+from plots.core.curves import pairings
 from plots.features.record.section import command
 from plots.file.rows import Run
-from plots.tests import synthetic
+from plots.tests import synthetic, synthetic_whole
 from tools.sources import tracked_files, tracked_results
 
 ROOT = Path(__file__).parents[2]
@@ -63,20 +63,20 @@ def test_report_writes_and_says_what(write, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_report_and_summary_share_the_bootstrap_of_a_file(simple, tmp_path, monkeypatch, shell):
-    seen = []
+def test_a_page_and_its_summary_pair_a_file_three_times(write, tmp_path, monkeypatch, shell):
+    """Over sizes, network by network and over copies; the rows of another program once."""
+    path, seen = write(synthetic_whole.whole()), []
 
     def seen_pairings(file, scales):
-        if scales is SCALES:  # what is resampled; speedups have pairings of their own
-            seen.append(file.path)
+        seen.append(file.rows[0].program)
         return pairings(file, scales)
 
     monkeypatch.setattr(crossover, "pairings", seen_pairings)
-    asked = ("report", simple, "-o", tmp_path / "out", "--since", tmp_path / "kept")
-    first, again = shell(*asked).out, shell(*asked).out
-    assert seen == [simple] * 2
+    asked = ("report", path, "-o", tmp_path / "out", "--since", tmp_path / "kept")
+    first = shell(*asked).out
+    assert sorted(seen) == ["bench"] * 3 + ["onnxruntime", "pytorch"]
     assert "The GPU wins from " in first and "The answer so far is above" in first
-    assert again.startswith("The answer above stands.\n\nwrote ")
+    assert shell(*asked).out.startswith("The answer above stands.\n\nwrote ")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.core.study import Study
 from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
@@ -47,13 +48,13 @@ def document(*, gpu: bool = True) -> dict[str, Any]:
 
 def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
     file = read(document())
-    compared = over_copies(file)
+    compared = over_copies(Study(file))
     assert [pair.model for pair in compared] == list(MODELS)
     for pair in compared:
         assert pair.measure == "copies"
         assert pair.crossover.size == pytest.approx(AT, rel=0.1)
         assert pair.crossover.low < AT < pair.crossover.high
-    first, _ = copies_sentences(file, compared)
+    first, _ = copies_sentences(Study(file))
     assert first.startswith("disc-4, batch 100: with copies of it trained at once, the GPU wins ")
     assert re.fullmatch(r".*from [\d.]+ copies \([\d.]+ to [\d.]+\)\.", first)
     records = copies_table(file, copies_of(file)).records()
@@ -75,8 +76,8 @@ def test_the_gpu_wins_from_as_many_copies_as_it_takes(read):
 
 def test_without_a_gpu_it_says_what_a_copy_takes(read):
     file = read(document(gpu=False))
-    assert over_copies(file) == []
-    first, second = copies_sentences(file, [])
+    assert over_copies(Study(file)) == []
+    first, second = copies_sentences(Study(file))
     assert re.fullmatch(
         r"disc-4, batch 100: 64 copies at once take 3.* times as long as one, 1\d\d µs a copy "
         r"instead of [\d.]+ µs, on the CPU\.",
@@ -134,7 +135,7 @@ def test_a_file_of_copies_alone_is_read(write, tmp_path, shell):
 
 def test_copies_answer_where_no_sizes_do(read):
     file = read(synthetic.document(epochs([*ways("disc-4", 1), *ways("disc-4", 64)], seconds)))
-    shown = glance(file, comparisons(file))
+    shown = glance(Study(file))
     assert shown.sentence.startswith("The GPU wins from ")
     assert re.search(r"( copies|\)), training copies of disc-4 at once\.$", shown.sentence)
     assert shown.strips.title == "From how many copies of a network does a GPU win?"

@@ -13,8 +13,9 @@ from matplotlib.image import imread
 from plots.cli import main
 from plots.core.charts.crossover import draw_charts, draw_crossovers
 from plots.core.charts.files import write_charts
-from plots.core.crossover import comparisons, speed_ups
+from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
+from plots.core.study import Study
 from plots.features.crossover.section import crossover_table, speed_up_table
 from plots.file import loading
 from plots.tests import synthetic
@@ -53,9 +54,9 @@ def test_the_tables_of_one_file(simple, shell):
 
 @pytest.mark.slow
 def test_the_winner_is_bold(wide):
-    table = speed_up_table([(wide, speed_ups(wide))])
+    table = speed_up_table([(wide, Study(wide).speed_ups())])
     place = {column.key: number for number, column in enumerate(table.columns)}
-    assert len(table.lines) == len(speed_ups(wide))
+    assert len(table.lines) == len(Study(wide).speed_ups())
     for line in table.lines:
         low, high = line[place["low"]].value, line[place["high"]].value
         assert line[place["gpu_seconds"]].bold == (low > 1)
@@ -70,7 +71,7 @@ def test_flags_are_marked(read):
     file = read(synthetic.document(entries, gpu="synthetic GPU"))
     for table in (
         crossover_table([(file, comparisons(file))]),
-        speed_up_table([(file, speed_ups(file))]),
+        speed_up_table([(file, Study(file).speed_ups())]),
     ):
         assert table.notes == ("crowded",)
         place = [column.key for column in table.columns].index("cpu_threads")

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from plots.cli import main
-from plots.core.crossover import comparisons, speed_ups
+from plots.core.crossover import comparisons
 from plots.core.crossover_words import crossover_words
 from plots.core.curves import BEST, NETWORKS, SCALES, pairings
+from plots.core.study import Study
 from plots.file.ladders import DISC, Ladder, declared, networks_of_any
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import DISC_MODELS, DISC_SIZES, GPU_MODES, epochs, pairs
@@ -92,7 +93,7 @@ def test_what_should_be_alike_is_compared_with_its_like(of, cpu, gpu, key, compa
     for pair in plain:
         sides = pair.gpu.configuration.get(key), pair.cpu.configuration.get(key)
         assert sides in {(compared[0], compared[0]), (compared[1], compared[1]), ("f16", "f32")}
-    assert bool(speed_ups(file)) == bool(compared)
+    assert bool(Study(file).speed_ups()) == bool(compared)
 
 
 def test_failed_rows_single_sizes_and_other_networks_make_no_curve(of):
@@ -102,7 +103,7 @@ def test_failed_rows_single_sizes_and_other_networks_make_no_curve(of):
     entries += synthetic.samples(synthetic.cpu_configuration("disc-4", 1))
     file = of(entries)
     assert comparisons(file) == []
-    assert [each.model for each in speed_ups(file)] == list(models)
+    assert [each.model for each in Study(file).speed_ups()] == list(models)
 
 
 def test_a_network_of_the_same_size_as_another_is_left_out_in_words(of):
@@ -130,7 +131,7 @@ def test_flags_come_along(of):
 
 
 def test_speed_ups_of_all_networks(wide):
-    ratios = speed_ups(wide)
+    ratios = Study(wide, compared=[]).speed_ups()  # each by its interval
     assert {each.model for each in ratios} == set(synthetic.MODELS)
     heart = [each for each in ratios if each.model == "heart"]
     assert len(heart) == 2 * len(GPU_MODES)
@@ -146,7 +147,7 @@ def test_speed_ups_of_all_networks(wide):
 def test_a_speed_up_of_two_repetitions_has_no_interval(of):
     entries = synthetic.samples(synthetic.cpu_configuration("heart", 1), [0.02, 0.04])
     entries += synthetic.samples(synthetic.gpu_configuration("heart"), [0.01, 0.01])
-    (speed_up,) = speed_ups(of(entries))
+    (speed_up,) = Study(of(entries)).speed_ups()
     assert speed_up.ratio == pytest.approx(3.0)
     assert speed_up.low is None and speed_up.high is None and speed_up.winner is None
 

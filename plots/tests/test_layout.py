@@ -22,6 +22,7 @@ from plots.core.charts.style import NARROW, WIDE, thinned
 from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows, training_rows
 from plots.core.rates import lines
+from plots.core.study import Study
 from plots.features.training.chart import (
     best_of_devices,
     draw_latencies,
@@ -225,7 +226,7 @@ def test_forward_passes(read, drawn, draw, panels):
 
 def test_where_the_time_goes(machine, drawn):
     assert len({split.row.execution for split in splits(epoch_rows(machine))}) == 2
-    pictures = drawn(draw_why, machine)
+    pictures = drawn(draw_why, Study(machine))
     assert [len(picture.figure.axes) for picture in pictures] == [
         2,
         2,
@@ -240,7 +241,7 @@ def test_where_the_time_goes(machine, drawn):
 
 def test_where_the_time_of_steps_goes(read, drawn):
     file = read(synthetic_steps.machine(epochs=False))
-    pictures = drawn(draw_why, file, MINIBATCH)
+    pictures = drawn(draw_why, Study(file), MINIBATCH)
     for picture in pictures:
         shown = [name.partition(" ")[2] for name in picture.texts]
         assert {"convolution", "normalization", "pooling", "reorders"} <= set(shown)
@@ -253,7 +254,7 @@ def test_a_bar_that_ends_beyond_100_is_whole(read, drawn):
             seconds = entry["real_time"] / 1e3
             profiled = sum(value for key, value in entry.items() if key.startswith("seconds_"))
             entry["seconds_product"] += 1.08 * seconds - profiled
-    pictures = drawn(draw_why, read(document))
+    pictures = drawn(draw_why, Study(read(document)))
     for picture in pictures:
         ends = []
         for axes, box in picture.bars:

@@ -114,9 +114,9 @@ def test_the_faster_device_counts_where_both_were_measured(five_files):
     ],
 )
 def test_each_order_is_by_its_figure_behind_that_who_has_a_gpu(
-    five_files, five_compared, sort, expected
+    five_files, five_studies, sort, expected
 ):
-    order = ids(side_by_side(five_files, compared=five_compared, sort=sort))
+    order = ids(side_by_side(five_files, studies=five_studies, sort=sort))
     assert set(order[:3]) == WITH_GPU and sort in SORTS
     assert "".join(name.split("-")[1] for name in order).startswith(expected)
 

@@ -7,8 +7,8 @@ import pytest
 
 from plots.cli import main
 from plots.core.charts.files import stems
-from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.core.study import Study
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.features.conditions import section as conditions
 from plots.features.crossover import section as crossovers
@@ -39,7 +39,6 @@ def context(*files):
     return Context(
         detailed=len(files),
         stems={file.path: stem for file, stem in zip(files, stems(files), strict=True)},
-        compared={file.path: comparisons(file) for file in files},
     )
 
 
@@ -47,7 +46,7 @@ def context(*files):
 @pytest.mark.usefixtures("undrawn")
 def test_of_the_counterfactuals_three_stand_first(machine):
     (block,) = reasons.build([machine], context(machine)).blocks
-    every = counterfactuals(machine, comparisons(machine))
+    every = counterfactuals(Study(machine))
     assert len(every) > 3 and 1 <= len(block.points) <= 3
     table = next(table for table in block.tables if "changes the crossover" in table.title)
     assert table.folded and len(table.lines) == len(every)

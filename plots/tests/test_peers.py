@@ -8,9 +8,12 @@ from math import comb
 import numpy as np
 import pytest
 
+from plots import units
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.core.study import Study
 from plots.core.tables.formats import render
+from plots.features.answer.glance import glance
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
 from plots.features.peers.section import (
@@ -94,7 +97,7 @@ def test_pairs_share_their_noise(load):
 def test_a_time_is_bold_where_the_interval_says_so(beside, ratios, bold, note):
     ours = [1e-3] * (9 if len(ratios) == 7 else len(ratios))
     file = beside((OWN, ours), (theirs(OWN), [1e-3 * ratio for ratio in ratios]))
-    (pair,), (table,) = pairs(file), peer_tables(file)
+    (pair,), (table,) = pairs(file), peer_tables(Study(file))
     cells = dict(zip((column.key for column in table.columns), table.lines[0], strict=True))
     assert (cells["seconds"].bold, cells["peer_seconds"].bold) == bold
     assert cells["ratio"].value == pytest.approx(ratios[0])
@@ -111,7 +114,7 @@ def test_at_the_bound_the_ratio_is_theirs_over_what_the_ceilings_allow(load):
     rows += synthetic.samples(theirs(OWN), [3e-3] * 9)
     (pair,) = pairs(load([*peak, *rows]))
     assert (pair.ratio, pair.most) == (pytest.approx(1.5), pytest.approx(6, rel=0.1))
-    (table,) = peer_tables(load([*peak, *rows]))
+    (table,) = peer_tables(Study(load([*peak, *rows])))
     assert lines(table)[0]["most"] == f"{pair.most:.2f}"
     (pair,) = pairs(load(rows))
     assert pair.most is None
@@ -128,7 +131,7 @@ def test_what_is_lost_stands_first_and_what_failed_has_its_reason(load):
             else:
                 entries += synthetic.samples(configuration, [time] * 9)
     file = load(entries)
-    (table,) = peer_tables(file)
+    (table,) = peer_tables(Study(file))
     assert [line["network"] for line in table.records()] == ["disc-5", "disc-3", "disc-2", "disc-4"]
     assert [line["ratio"] for line in table.records()] == [0.5, None, 2, None]
     text = " ".join(render([table], "text").split())
@@ -144,15 +147,15 @@ def test_the_fastest_of_each_side_counts_and_all_are_there(load, beside):
         (theirs(OWN), [4e-3] * 9),
         ({**theirs(OWN), "compiler": "inductor"}, [3e-3] * 9),
     )
-    ((line,),) = map(lines, peer_tables(file))
+    ((line,),) = map(lines, peer_tables(Study(file)))
     assert (line["how"], line["peer_how"], line["ratio"]) == ("fused", "torch.compile", "3.00")
-    (table,) = peer_tables(file, every=True)
+    (table,) = peer_tables(Study(file), every=True)
     assert [line["ratio"] for line in lines(table)] == ["4.00", "3.00"]
     auto = {**OWN, "execution": "auto"}
     chosen = {"execution": "fused", "cpu_threads": "1"}
     entries = synthetic.samples(auto, [1e-3] * 9, chosen=chosen)
     entries += synthetic.samples(theirs(auto, execution="eager"), [2e-3] * 9)
-    (table,) = peer_tables(load(entries))
+    (table,) = peer_tables(Study(load(entries)))
     assert lines(table)[0]["how"] == "auto: fused"  # what auto chose is told
 
 
@@ -160,13 +163,13 @@ def test_each_framework_has_its_tables_and_its_name(beside):
     jax = theirs(OWN, program="jax", compiler="xla")
     times = zip((OWN, theirs(OWN), jax, {**jax, "loop": "unrolled"}), (1, 4, 3, 2), strict=True)
     file = beside(*((way, [1e-3 * time] * 9) for way, time in times))
-    tables = peer_tables(file)
+    tables = peer_tables(Study(file))
     what = "What {} takes for the same epoch"
     assert [table.title for table in tables] == [what.format("PyTorch"), what.format("JAX")]
     assert "JAX / ours" in [column.title for column in tables[1].columns]
     hows = [line["peer_how"] for table in tables for line in lines(table)]
     assert hows == ["eager", "jit, unrolled steps"]
-    assert [len(table.lines) for table in peer_tables(file, every=True)] == [1, 2]
+    assert [len(table.lines) for table in peer_tables(Study(file), every=True)] == [1, 2]
     built = section.build([file], Context())
     assert built is not None and built.title == "What you would get from PyTorch and JAX"
     assert built.blocks[0].lead == "PyTorch 0.0+synthetic, JAX of an unknown version."
@@ -181,13 +184,28 @@ def test_other_work_makes_no_pair(load, beside):
 
 def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     file = load(on_both(), gpu=True)
-    ours, others = crossovers_of(file).values()
+    ours, others = crossovers_of(Study(file)).values()
     assert ours.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
     assert others.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
-    table = peer_tables(file)[-1]
+    table = peer_tables(Study(file))[-1]
     assert [line["whose"] for line in lines(table)] == ["ours", "PyTorch"]
-    assert "pytorch" not in crossovers_of(load(on_cpu()))
-    assert len(peer_tables(load(on_cpu()))) == 1
+    assert "pytorch" not in crossovers_of(Study(load(on_cpu())))
+    assert len(peer_tables(Study(load(on_cpu())))) == 1
+
+
+def test_another_program_answers_as_bench_does(load):
+    study = Study(load(on_both(), gpu=True))
+    theirs = study.of_program("pytorch")
+    assert theirs is study.of_program("pytorch") and theirs is not study
+    assert {row.program for row in theirs.file.rows} == {"pytorch"}
+    assert [pair.common for pair in theirs.comparisons] == [
+        pair.common for pair in study.comparisons
+    ]
+    size = theirs.headline[0].comparison.crossover.size
+    assert size == pytest.approx(2 * CROSSOVER, rel=0.05)
+    assert f"The GPU wins from {units.size(size)} parameters" in glance(theirs).sentence
+    assert [each.model for each in theirs.speed_ups()] == list(DISC_MODELS)
+    assert not study.of_program("jax").comparisons
 
 
 def test_ours_are_as_if_there_were_no_peer(load, read):
@@ -211,7 +229,7 @@ def test_what_trains_comes_first_and_parts_are_folded(load):
     parts = operation(gemm, 1e-6, 10, generator)
     parts += operation(theirs(gemm), 2e-6, 10, generator)
     file = load([*parts, *on_cpu()])
-    titles = [table.title for table in peer_tables(file)]
+    titles = [table.title for table in peer_tables(Study(file))]
     assert [title.rsplit(" ", 1)[1] for title in titles] == ["epoch", "product"]
     built = section.build([file], Context())
     assert built is not None
@@ -236,7 +254,7 @@ def test_modules_as_they_are_have_a_table_and_no_pair(load):
     wrong = synthetic.failure({**compiled, "batch": "7"}, "it drifts")
     file = load([*entries, {**wrong, "not_verified": {"seconds": 3e-3}}])
     assert pairs(file) == []
-    table = peer_tables(file)[0]
+    table = peer_tables(Study(file))[0]
     assert table.title == "Modules as they are, in PyTorch alone"
     (line,) = lines(table)
     texts = [line[key] for key in ("iteration", "on", "how", "seconds")]

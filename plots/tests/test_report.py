@@ -15,10 +15,10 @@ from matplotlib.image import imread
 
 from plots import units
 from plots.core.charts.lines import MOST_LINES
-from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows
 from plots.core.page.section import Context
 from plots.core.series import series_labels
+from plots.core.study import Study
 from plots.features.record import section as record
 from plots.features.report import report
 from plots.features.report.sections import SECTIONS
@@ -287,7 +287,7 @@ def test_failures_flags_notes_and_record_are_told(read):
     document["context"]["crossover"]["software"]["commit"] = "0123456789" * 4
     file = read(document)
     page = shown(page_of(build(file)).text)
-    for text in (page, " ".join("\n".join(summary(file, comparisons(file))).split())):
+    for text in (page, " ".join("\n".join(summary(Study(file))).split())):
         assert "too little memory: 9 GB needed" in text
         assert "oversubscribed: 4 threads on 2 cores" in text
         assert "not finished" in text and "uncommitted" in text
@@ -363,7 +363,7 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     assert "{{ 7*7 }}" in hostile.text
     assert "\u202e" not in hostile.text and "\\u202e" in hostile.text
     assert "x" * 1000 not in hostile.text
-    printed = "\n".join(summary(file, comparisons(file)))
+    printed = "\n".join(summary(Study(file)))
     assert "\u202e" not in printed and "\x1b" not in printed
 
 

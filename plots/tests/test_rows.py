@@ -102,7 +102,7 @@ def test_a_failed_row_has_what_was_measured_of_it(small, read, failure, kept):
     file = read(small)
     (row,) = file.rows
     assert row.failure == failure and len(row.samples) == kept and row.counters == {}
-    (block,) = doubts.build([file], Context(stems={}, compared={})).blocks
+    (block,) = doubts.build([file], Context()).blocks
     wrong = [table for table in block.tables if table.title.startswith("Times of wrong")]
     texts = [[cell.text for cell in line] for table in wrong for line in table.lines]
     assert texts == ([[row.name, "2.00 ms", "0.500", "0.0000100"]] if failure.seconds else [])

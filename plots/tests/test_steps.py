@@ -10,11 +10,12 @@ import pytest
 import plots
 from plots.core.charts.crossover import draw_charts
 from plots.core.cost import BENCH_PATH, has_own_rates
-from plots.core.crossover import comparisons, speed_ups
-from plots.core.headline import headline, over_batches
+from plots.core.crossover import comparisons
+from plots.core.headline import over_batches
 from plots.core.machines import side_by_side
 from plots.core.network import step_rows
 from plots.core.page.section import Context
+from plots.core.study import Study
 from plots.features.advise.analysis import fit_series
 from plots.features.answer import section as verdict
 from plots.features.answer.glance import glance
@@ -85,7 +86,7 @@ def test_a_network_is_a_curve_over_its_batches_that_crosses_where_the_formula_sa
     known = 1e-2 / (network.flops * (1 / (3e10 * 2**0.9) - 1 / 5e12))
     assert pair.crossover.kind == "once"
     assert pair.crossover.low * 0.97 < known < pair.crossover.high * 1.03
-    of_epochs, of_steps = speed_ups(file), speed_ups(file, MINIBATCH)
+    of_epochs, of_steps = Study(file).speed_ups(), Study(file).speed_ups(MINIBATCH)
     assert {speed_up.family for speed_up in of_epochs} == {EPOCH}
     assert {speed_up.family for speed_up in of_steps} == {MINIBATCH}
     assert len(of_steps) == (len(synthetic_steps.NETWORKS) + 2 * 4) * 2
@@ -93,10 +94,10 @@ def test_a_network_is_a_curve_over_its_batches_that_crosses_where_the_formula_sa
 
 def test_the_headline_stays_the_one_over_parameters(file, read):
     alone = read(synthetic_steps.machine(epochs=False))
-    answer = glance(file, comparisons(file))
+    answer = glance(Study(file))
     assert answer.sentence.endswith(", on fully connected networks at batch 100, data on the GPU.")
-    assert headline(alone, comparisons(alone)) == []
-    answer = glance(alone, comparisons(alone))
+    assert Study(alone).headline == []
+    answer = glance(Study(alone))
     assert answer.sentence.endswith(", training fcn-r step by step.")
     first, second = answer.lines
     assert first.startswith("At 14,204,938 parameters (fcn-r, batch 1,024) the GPU is ")
@@ -105,11 +106,11 @@ def test_the_headline_stays_the_one_over_parameters(file, read):
 
 def test_without_curves_or_a_gpu_it_says_what_there_is(load):
     both = load(synthetic_steps.steps(["lstm", "resnet-56"]), gpu="synthetic GPU")
-    answer = glance(both, comparisons(both))
+    answer = glance(Study(both))
     assert answer.sentence == "The GPU trains 2 of 2 networks faster than the CPU."
     assert any("lstm, batch 128) the GPU is" in line for line in answer.lines)
     cpu = load(synthetic_steps.steps(["lstm"], ways=(), batches=(8,)))
-    first, second = glance(cpu, comparisons(cpu)).lines
+    first, second = glance(Study(cpu)).lines
     assert first.startswith("The CPU trains lstm (6,182,672 parameters) at 2.6")
     assert "s a training step of 128 samples on 2 threads" in first
     assert second.endswith("(here: synthetic).")
@@ -121,7 +122,7 @@ def test_rows_that_do_other_work_are_not_compared(load):
         if entry["configuration"]["device"] != "cpu" and entry["configuration"]["batch"] == "8":
             entry["workload"] = "0123456789abcdef"
     file = load(entries, gpu="synthetic GPU")
-    assert {speed_up.batch for speed_up in speed_ups(file, MINIBATCH)} == {"128"}
+    assert {speed_up.batch for speed_up in Study(file).speed_ups(MINIBATCH)} == {"128"}
     assert comparisons(file) == []
 
 
@@ -166,7 +167,7 @@ def test_why_has_tables_of_both_and_changes_of_each(file):
     (repaid,) = (table for table in tables if "repaid in training steps" in table.title)
     assert repaid.records()[0].keys() >= {"steps", "gpu_step_seconds"}
     for family in (EPOCH, MINIBATCH):
-        changes = counterfactuals(file, compared, family)
+        changes = counterfactuals(Study(file, compared=compared), family)
         assert changes and {change.pair.family for change in changes} == {family}
     assert all("parameters" not in change.sentence for change in changes)
 
@@ -175,18 +176,18 @@ def test_the_profile_stands_in_for_a_way_that_was_not_measured(load):
     ways = (("graph", "pageable"),)
     entries = synthetic_steps.steps(["alexnet-r"], ways=ways, batches=(2, 8, 32, 128))
     file = load(entries, gpu="synthetic GPU")
-    changes = counterfactuals(file, comparisons(file), MINIBATCH)
+    changes = counterfactuals(Study(file), MINIBATCH)
     (change,) = (change for change in changes if not change.measured)  # 5 % of each step are copies
     assert change.change == "without copies to the GPU"
     assert change.after.size / change.before.size == pytest.approx(0.95, rel=0.03)
 
 
 def test_the_chart_names_networks_by_batch(file):
-    drawn = draw_why(file, MINIBATCH).pictures.svg.decode()
+    drawn = draw_why(Study(file), MINIBATCH).pictures.svg.decode()
     for text in ("alexnet-r ×1024, 90k", "convolution", "normalization", "pooling", "reorders"):
         assert f">{text}<" in drawn
     assert "% of the step" in drawn
-    assert "convolution" not in draw_why(file).pictures.svg.decode()
+    assert "convolution" not in draw_why(Study(file)).pictures.svg.decode()
 
 
 # --- compare, side by side, advise
@@ -226,7 +227,7 @@ def test_steps_of_networks_without_convolutions_join_the_fit(file):
 
 @pytest.mark.usefixtures("undrawn")
 def test_sections_show_epochs_then_steps(file):
-    context = Context(compared={file.path: comparisons(file)})
+    context = Context()
     (block,) = crossovers.build([file], context).blocks
     assert [(table.short or table).title.partition(" (")[0] for table in block.tables][::2] == [
         "From which size the GPU trains disc networks faster than the CPU",

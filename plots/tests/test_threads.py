@@ -15,6 +15,7 @@ from plots.core.curves import thread_pairs
 from plots.core.network import epoch_rows
 from plots.core.page.section import Context
 from plots.core.paired import DISAGREES, disagree, pairs_of, pairs_words, spacing
+from plots.core.study import Study
 from plots.features.answer.glance import glance
 from plots.features.crossover.section import crossover_table
 from plots.features.threads import section
@@ -137,7 +138,10 @@ def test_pairs_of_the_device_stand_for_the_best_thread_count(read, low, high):
     assert record["pairs"] == f"GPU won reliably from {between}"
     assert (DISAGREES in table.notes) == contradicts
     head = "Paired measurements contradict that:" if contradicts else "In paired measurements,"
-    assert f"{head} the GPU won reliably from {between}." in glance(file, compared).lines
+    assert (
+        f"{head} the GPU won reliably from {between}."
+        in glance(Study(file, compared=compared)).lines
+    )
 
 
 def refinement(*intervals: PairedInterval, complete: bool = True) -> Refinement:

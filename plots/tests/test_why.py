@@ -12,6 +12,7 @@ import pytest
 from plots.cli import main
 from plots.core.crossover import Comparison, Crossover
 from plots.core.network import epoch_rows
+from plots.core.study import Study
 from plots.features.why import analysis as why
 from plots.features.why.chart import draw_why
 from plots.file import loading
@@ -69,7 +70,7 @@ def test_one_kernel_has_no_part_called_products(read, is_chosen):
     (table, *_) = why_tables(file, [])
     (line,) = table.records()
     assert line["kernel_percent"] == pytest.approx(70) and "product_percent" not in line
-    assert line["bound"] == "one launch" and draw_why(file) is not None
+    assert line["bound"] == "one launch" and draw_why(Study(file)) is not None
     products = in_quantity(file, QUANTITIES["products"])
     assert epoch_rows(products) == []
     assert "products" not in long_table([file]).columns["quantity"]
@@ -80,7 +81,7 @@ def test_a_row_without_profile_has_no_split(small, read):
     assert why.splits(epoch_rows(file)) == []
     (table,) = why_tables(file, [])
     assert "unattributed_percent" not in table.records()[0]
-    assert draw_why(file) is None
+    assert draw_why(Study(file)) is None
 
 
 def test_shares_are_percent_of_the_epoch(load):
@@ -288,7 +289,7 @@ PINNED, NOT_PINNED = of(703_000), of(None, "eager", "resident")
     ],
 )
 def test_a_change_in_words(load, compared, expected):
-    changes = why.counterfactuals(load(modes=()), compared)
+    changes = why.counterfactuals(Study(load(modes=()), compared=compared))
     assert [change.sentence for change in changes] == expected
 
 
@@ -300,7 +301,7 @@ def test_thread_counts_are_compared_on_the_same_gpu_curve(load):
         of(100_000, threads="2", data="resident"),
         of(60_000, threads="1", **waited),
     ]
-    changes = why.counterfactuals(load(modes=()), compared)
+    changes = why.counterfactuals(Study(load(modes=()), compared=compared))
     assert [(change.before.size, change.after.size) for change in changes] == [(50_000, 100_000)]
 
 
@@ -313,7 +314,7 @@ def test_what_matters_most_stands_first(load):
 
     other = ways("10", 703_000, 700_000, 2_000, 500)
     headline = ways("100", 703_000, 700_000, 180_000, 90_000)
-    changes = why.counterfactuals(load(modes=()), [*other, *headline])
+    changes = why.counterfactuals(Study(load(modes=()), compared=[*other, *headline]))
     resident = "with the data resident instead of pageable"
     graphs = "with CUDA graphs instead of eager"
     pinned = "with the data in pinned memory instead of pageable"
@@ -329,10 +330,10 @@ def test_what_matters_most_stands_first(load):
 
 def test_the_effect_of_an_answer_without_a_size(load):
     never = of(replace(answer(None), kind="never", winners=(-1,) * 3))
-    (change,) = why.counterfactuals(load(modes=()), [never, NOT_PINNED])
+    (change,) = why.counterfactuals(Study(load(modes=()), compared=[never, NOT_PINNED]))
     assert change.is_sure and change.effect == pytest.approx(np.log(703142 / 22))
     unsure = of(replace(answer(None), kind="ambiguous"), data="resident")
-    (change,) = why.counterfactuals(load(modes=()), [never, unsure])
+    (change,) = why.counterfactuals(Study(load(modes=()), compared=[never, unsure]))
     assert not change.is_sure and change.effect == 0
 
 
@@ -345,7 +346,7 @@ def test_the_profile_stands_in_for_what_was_not_measured(load, monkeypatch):
         lambda cpu, gpu, measure: asked.append(gpu) or answer(500_000),
     )
     pair = PINNED
-    changes = why.counterfactuals(file, [pair])
+    changes = why.counterfactuals(Study(file, compared=[pair]))
     assert [(change.change, change.measured) for change in changes] == [
         ("without copies to the GPU", False),
         ("without the time of launches", False),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from plots.core.crossover import comparisons, speed_ups
+from plots.core.crossover import comparisons
 from plots.core.network import epoch_rows, familiar
+from plots.core.study import Study
 from plots.core.tables.formats import render
 from plots.features.answer.glance import glance
 from plots.features.compare.analysis import compare
@@ -80,9 +81,12 @@ def test_other_work_is_no_point_of_a_curve(load, fields, reason):
         assert OTHER_SIZE not in pair.gpu.sizes and OTHER_SIZE not in pair.cpu.sizes
         assert len(pair.gpu.sizes) == len(DISC_MODELS) - 1
         assert pair.crossover.size == pytest.approx(1e4, rel=0.05)
-    models = [pair.model for pair in speed_ups(file)]
+    models = [pair.model for pair in Study(file).speed_ups()]
     assert models == [model for model in DISC_MODELS if model != OTHER]
-    for table in (crossover_table([(file, compared)]), speed_up_table([(file, speed_ups(file))])):
+    for table in (
+        crossover_table([(file, compared)]),
+        speed_up_table([(file, Study(file).speed_ups())]),
+    ):
         text = " ".join(render([table], "text").split())
         assert "2 rows of the CPU and 1 row of the GPU are not compared" in text and reason in text
 
@@ -109,7 +113,7 @@ def test_casts_are_no_other_work(load, fields, is_same):
     compared = comparisons(file)
     assert {pair.precision for pair in compared} == {"f16 (CPU: f32)"}
     assert all((OTHER_SIZE in pair.gpu.sizes) == is_same for pair in compared)
-    assert len(speed_ups(file)) == len(DISC_MODELS) - (not is_same)
+    assert len(Study(file).speed_ups()) == len(DISC_MODELS) - (not is_same)
 
 
 def test_a_thread_count_that_does_other_work_is_none_of_the_best(load):
@@ -136,7 +140,7 @@ def other(load) -> File:
 
 
 def test_a_file_or_a_mix_of_nothing_but_other_work_says_so(load, other, shell):
-    assert comparisons(other) == [] and speed_ups(other) == []
+    assert comparisons(other) == [] and Study(other).speed_ups() == []
     mine = load(entries(**OLD), "mine.json")
     assert comparisons(mix(mine, other)) == []
     alone = shell("crossover", other.path)
@@ -148,7 +152,7 @@ def test_a_file_or_a_mix_of_nothing_but_other_work_says_so(load, other, shell):
 
 def test_no_pair_anywhere_is_of_other_work(other):
     assert why.repayments(epoch_rows(other)) == []
-    assert "nothing to compare" in glance(other, comparisons(other)).sentence
+    assert "nothing to compare" in glance(Study(other)).sentence
     lines = best_table(epoch_rows(other)).records()
     assert all(line["speed_up"] is None for line in lines)
     assert [line["network"] for line in lines[:2]] == ["disc-2, rows 1000", "disc-2, rows 500"]

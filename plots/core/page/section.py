@@ -8,12 +8,12 @@ Text in them is still as the result file has it; each writer escapes and shorten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from plots.core.crossover import Comparison
 from plots.core.machines import SideBySide
+from plots.core.study import Predicted, Study
 from plots.core.tables.table import Table
 from plots.file.file_order import machine
 from plots.file.quantities import TIME, Quantity
@@ -100,28 +100,22 @@ class Section:
         yield from self.tables
 
 
-class Predicted(Protocol):
-    """What is predicted of the files; plots/features/predict/answer.py has it."""
-
-    def of(self, file: File) -> Sequence[Any]:
-        """The verdicts on `file` (plots/features/predict/answer.py); none where there are none."""
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """What sections share besides the files.
 
     The first `detailed` files are shown in full, the others as lines of tables. `older` files are
     those that do not answer for their machines. `stems` are the machines' parts of file names,
-    `side` has the files beside each other, `predictions` what cards would do on their machines. The
-    files are in `quantity`, which `notes` are about where it is not time. Work on many files goes
-    through `map`. `draws` says whether anyone will see pictures.
+    `studies` what is known of the files already, `side` has the files beside each other,
+    `predictions` what cards would do on their machines. The files are in `quantity`, which `notes`
+    are about where it is not time. Work on many files goes through `map`. `draws` says whether
+    anyone will see pictures.
     """
 
     detailed: int = 1
     older: tuple[File, ...] = ()
     stems: dict[Path, str] | None = None
-    compared: dict[Path, list[Comparison]] | None = None
+    studies: dict[Path, Study] = field(default_factory=dict)
     side: SideBySide | None = None
     predictions: Predicted | None = None
     quantity: Quantity = TIME
@@ -135,9 +129,13 @@ class Context:
         """The charts of each of `items`; none where nobody will see them, as they take long."""
         return self.map(charts_of, items) if self.draws else [() for _ in items]
 
-    def comparisons(self, file: File) -> list[Comparison]:
-        """The comparisons() of `file` (plots/core/crossover.py), made once for all sections."""
-        return (self.compared or {}).get(file.path, [])
+    def study(self, file: File) -> Study:
+        """What follows from `file`, made once for all sections."""
+        study = self.studies.get(file.path)
+        if study is None or study.file is not file:
+            verdicts = self.predictions.of(file) if self.predictions else ()
+            study = self.studies[file.path] = Study(file, verdicts)
+        return study
 
     def showing(self, files: Sequence[File], has: Callable[[File], object]) -> list[File]:
         """Those of the `detailed` of `files` that `has` holds of, for a section on it. Where it
@@ -150,10 +148,6 @@ class Context:
             lacking = [] if of in told else [file for file in self.older if machine(file) == of]
             chosen += map(_with_its_name, [file for file in lacking if has(file)][:_MOST_OLDER])
         return chosen
-
-    def verdicts(self, file: File) -> Sequence[Any]:
-        """What each card would do on the machine of `file`; none where nothing is predicted."""
-        return self.predictions.of(file) if self.predictions else ()
 
     def pictures(self, file: File, charts: Iterable[Chart]) -> tuple[Chart, ...]:
         """The `charts` of `file`, each as picture() has it."""

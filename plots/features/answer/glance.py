@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 from plots import units
 from plots.core.bounds import Ceilings
-from plots.core.crossover import Comparison, SpeedUp, speed_ups
+from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
 from plots.core.headline import (
     Answer,
     foremost,
-    headline,
     ladders_of,
     over_batches,
     over_passes,
@@ -23,6 +22,7 @@ from plots.core.network import ODD, best, epoch_rows, on_device, step_rows, trai
 from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
+from plots.core.study import Study, once
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, shown_ways
@@ -54,11 +54,12 @@ class Glance:
     to_share: str = ""
 
 
-def glance(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()) -> Glance:
-    """What `file` says, whose comparisons() are `compared`; where it has no GPU's times, what
-    `verdicts` predict of cards, the first of which answers."""
-    answer = _answer(file, compared, verdicts)
-    doubt = why_it_cannot_tell(file)
+@once
+def glance(study: Study) -> Glance:
+    """What the file says; where it has no GPU's times, what the study's verdicts predict of cards,
+    the first of which answers."""
+    answer = _answer(study)
+    doubt = why_it_cannot_tell(study.file)
     if not doubt:
         return answer
     again = f"Measure again on an idle machine. Taken as it is, the file says: {answer.sentence}"
@@ -77,18 +78,19 @@ def why_it_cannot_tell(file: File) -> str:
     )
 
 
-def _answer(file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict]) -> Glance:
-    if first := foremost(compared):
-        return _of_curve(file, compared, first)
-    if curves := over_batches(compared) or over_copies(file):
-        place, much = _PLACES[curves[0].measure], _at_the_largest_batch(file, curves[0])
+def _answer(study: Study) -> Glance:
+    file = study.file
+    if study.foremost:
+        return _of_curve(study, study.foremost)
+    if curves := over_batches(study.comparisons) or over_copies(study):
+        place, much = _PLACES[curves[0].measure], _at_the_largest_batch(study, curves[0])
         return _of_curves(curves, lambda curve: _name(curve.model), place, much=much)
     if on_device([*epoch_rows(file), *step_rows(file)], "cuda"):
-        return _of_networks(file)
+        return _of_networks(study)
     if on_device(training_rows(file, FORWARD), "cuda"):
-        return _of_passes(file, compared)
-    predicted = [(verdict, verdict.comparison) for verdict in verdicts if verdict.comparison]
-    return _of_cards(file, predicted) if predicted else _of_cpu(file, verdicts)
+        return _of_passes(study)
+    predicted = [(verdict, verdict.comparison) for verdict in study.verdicts if verdict.comparison]
+    return _of_cards(file, predicted) if predicted else _of_cpu(study)
 
 
 def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
@@ -110,15 +112,15 @@ def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
 # --- a measured GPU
 
 
-def _of_curve(file: File, compared: Sequence[Comparison], first: Comparison) -> Glance:
-    answers = headline(file, compared)
+def _of_curve(study: Study, first: Comparison) -> Glance:
+    file, compared, answers = study.file, study.comparisons, study.headline
     batches = at_each_batch(compared, first)
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
     strips = [
         Strip(
             f"{gpu}, {_batch(curve)}" if len(batches) > 1 else gpu,
             segments_of(curve.crossover),
-            marks=_marks(file, curve) if curve is first else (),
+            marks=_marks(study, curve) if curve is first else (),
             crossover=curve.crossover.size,
         )
         for curve in batches[:_MOST_STRIPS]
@@ -170,12 +172,11 @@ def _placed(answers: Sequence[Answer]) -> list[str]:
     return [f"What would change it: {how[other.data]}: {words}."]
 
 
-def _marks(file: File, first: Comparison) -> tuple[Mark, ...]:
+def _marks(study: Study, first: Comparison) -> tuple[Mark, ...]:
     """The networks on no ladder, in the way of `first`, or in the fastest where it lacks them."""
-    alone = replace(file, rows=tuple(row for row in file.rows if row.ladder is None))
     chosen: dict[str, SpeedUp] = {}
     for family in TRAINING:
-        for network in speed_ups(alone, family):
+        for network in _off_the_ladders(study.file, study.speed_ups(family)):
             is_its_way = network.gpu.configuration == first.gpu.configuration
             if not unusual(network) and (is_its_way or network.model not in chosen):
                 chosen[network.model] = network
@@ -201,25 +202,25 @@ def _of_curves(
     return Glance(_strips(strips, first, of), sentence, (*much, *others)[:_MOST_LINES])
 
 
-def _at_the_largest_batch(file: File, first: Comparison) -> list[str]:
+def _at_the_largest_batch(study: Study, first: Comparison) -> list[str]:
     """By how much the same way wins there, a sentence; none of copies."""
     alike = [
         ratio
-        for ratio in speed_ups(file, MINIBATCH)
+        for ratio in study.speed_ups(MINIBATCH)
         if ratio.model == first.model and ratio.gpu.configuration == first.gpu.configuration
     ]
     largest = max(alike, key=lambda ratio: whole(ratio.batch) or 0, default=None)
     return [speed_up_words(largest)] if largest else []
 
 
-def _of_networks(file: File, families: Sequence[str] = TRAINING, does: str = "trains") -> Glance:
+def _of_networks(study: Study, families: Sequence[str] = TRAINING, does: str = "trains") -> Glance:
     """Of a file with a GPU's times and no curve of both devices: of each network the plainest
     training of `families`."""
-    rows = [row for family in families for row in training_rows(file, family)]
+    rows = [row for family in families for row in training_rows(study.file, family)]
     if not on_device(rows, "cpu"):
         missing = "Only the GPU was measured; without the CPU's times there is nothing to compare."
         return Glance(None, missing, ())
-    ratios = [ratio for family in families for ratio in speed_ups(file, family)]
+    ratios = [ratio for family in families for ratio in study.speed_ups(family)]
     if not ratios:
         missing = (
             "CPU and GPU were measured, but no network on both, so there is nothing to compare."
@@ -246,11 +247,11 @@ def _of_one(only: SpeedUp, does: str, how: str) -> str:
     return f"The {sides[0]} {does} {_name(only.model)} {how} than the {sides[1]}."
 
 
-def _of_passes(file: File, compared: Sequence[Comparison]) -> Glance:
+def _of_passes(study: Study) -> Glance:
     """Of a file in which nothing was trained on the GPU."""
-    if passes := over_passes(compared):
+    if passes := over_passes(study.comparisons):
         return _of_curves(passes, _batch, "in forward passes at {}", "forward passes")
-    return _of_networks(file, (FORWARD,), "computes forward passes of")
+    return _of_networks(study, (FORWARD,), "computes forward passes of")
 
 
 # --- cards that were predicted
@@ -264,7 +265,7 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
             short_gpu(of_card.card.name),
             segments_of(curve.crossover),
             True,
-            _spread(map(_mark, _off_the_ladders(file, of_card))),
+            _spread(map(_mark, _others(file, of_card))),
             curve.crossover.size,
         )
         for of_card, curve in predicted[:_MOST_STRIPS]
@@ -295,7 +296,7 @@ def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
 
 
 def _other_networks(file: File, verdict: Verdict) -> list[str]:
-    networks = [network for network in _off_the_ladders(file, verdict) if network.low]
+    networks = [network for network in _others(file, verdict) if network.low]
     if not networks:
         return []
     factors = ", ".join(f"{_name(network.model)} {_factor(network)}" for network in networks[:4])
@@ -303,13 +304,9 @@ def _other_networks(file: File, verdict: Verdict) -> list[str]:
     return [f"What moves it: the kind of network. The {times}: {factors}."]
 
 
-def _off_the_ladders(file: File, verdict: Verdict) -> list[SpeedUp]:
+def _others(file: File, verdict: Verdict) -> list[SpeedUp]:
     """The predicted networks that are on no ladder of `file`."""
-    return [
-        network
-        for _, network in shown_ways(verdict)
-        if not any(ladder.has(network.model) for ladder in file.ladders)
-    ]
+    return _off_the_ladders(file, (network for _, network in shown_ways(verdict)))
 
 
 def _factor(ratio: SpeedUp) -> str:
@@ -337,12 +334,13 @@ def _wanted(file: File) -> str:
 # --- a CPU alone
 
 
-def _of_cpu(file: File, verdicts: Sequence[Verdict]) -> Glance:
+def _of_cpu(study: Study) -> Glance:
+    file, verdicts = study.file, study.verdicts
     rows = epoch_rows(file) or step_rows(file)
     if not rows:
         return Glance(None, _no_training(file), ())
     lines = [reach(file, rows)]
-    copies = copies_sentences(file, over_copies(file))[:1]
+    copies = copies_sentences(study)[:1]
     if verdicts and not copies:
         lines += _other_networks(file, verdicts[0])
     lines += [*copies, _measure_it(file)]
@@ -480,3 +478,11 @@ def _work(curve: Comparison) -> str:
 
 def _name(text: str) -> str:
     return printable(text, _NAME)
+
+
+def _off_the_ladders(file: File, networks: Iterable[SpeedUp]) -> list[SpeedUp]:
+    return [
+        network
+        for network in networks
+        if not any(ladder.has(network.model) for ladder in file.ladders)
+    ]

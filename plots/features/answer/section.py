@@ -35,7 +35,7 @@ _STEPS = (
 
 
 def build(files: Sequence[File], context: Context) -> Section:
-    glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
+    glances = [glance(context.study(file)) for file in files]
     shown = list(zip(files, glances, strict=True))[: context.detailed]
     side = machines(zip(files[:_MOST_MACHINES], glances, strict=False)) if len(files) > 1 else None
     drawn = context.draw(partial(_draw, beside=bool(side)), [answer.strips for _, answer in shown])

@@ -30,10 +30,10 @@ from plots.core.command import (
     tell_written,
 )
 from plots.core.comparability import obstacles, remarks
-from plots.core.crossover import comparisons
 from plots.core.crossover_words import other_work
 from plots.core.machines import SideBySide, UnknownMachineError, named, networks_of, side_by_side
 from plots.core.page.section import Block, Context, Section
+from plots.core.study import Study
 from plots.features.answer import section as answer
 from plots.features.compare.analysis import FEWEST_REPETITIONS, Comparison, compare
 from plots.features.compare.table import compare_tables
@@ -316,8 +316,8 @@ def _run_mix(cpu_file: File, gpu_file: File, options: argparse.Namespace) -> int
     if not options.anyway and (refusal := _refusal(cpu_file, gpu_file)):
         return complain([refusal])
     mixed = mix(cpu_file, gpu_file)
-    compared = comparisons(mixed)
-    if not compared:
+    study = Study(mixed)
+    if not study.comparisons:
         other = other_work(mixed)
         problem = (
             f"{printable(str(gpu_file.path))}: its GPU rows have no two sizes in common with "
@@ -326,7 +326,7 @@ def _run_mix(cpu_file: File, gpu_file: File, options: argparse.Namespace) -> int
         )
         return complain([problem])
     quantity = quantity_of([mixed], options)
-    context = Context(compared={mixed.path: compared}, quantity=quantity, draws=False)
+    context = Context(studies={mixed.path: study}, quantity=quantity, draws=False)
     built = [build([mixed], context) for build in (answer.build, crossover.build)]
     notes = map(sentence, remarks(cpu_file, gpu_file, ("CPU's file", "GPU's file")))
     doubts = Section(title="Doubts", anchor="doubts", blocks=(Block(notes=(CAVEAT, *notes)),))

@@ -4,13 +4,13 @@
 docs/method/many_networks.md defines each figure.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
 from plots.core.crossover import Comparison, comparisons
 from plots.core.crossover_words import claim
 from plots.core.headline import of_each_network
+from plots.core.study import Study, once
 from plots.file.axes import DEVICES
 from plots.file.families import EPOCH, Scale
 from plots.file.quantities import TIME
@@ -61,9 +61,10 @@ def copies_of(file: File) -> list[Copies]:
     ]
 
 
-def over_copies(file: File) -> list[Comparison]:
+@once
+def over_copies(study: Study) -> list[Comparison]:
     """Each network's best of the CPU against the GPU, over the number of copies."""
-    compared = comparisons(replace(file, rows=tuple(_rows(file))), COPIES)
+    compared = comparisons(replace(study.file, rows=tuple(_rows(study.file))), COPIES)
     return of_each_network(compared, EPOCH)
 
 
@@ -80,16 +81,16 @@ def _without_copies(row: Row) -> tuple[tuple[str, str], ...]:
     return row.axes.what(row.configuration, ("copies",))
 
 
-def copies_sentences(file: File, compared: Sequence[Comparison]) -> list[str]:
-    """The answer for each network in a sentence, of `compared`, which are over_copies(): who wins
-    from how many copies on, or without two devices, what the most copies take of one's time."""
-    if compared:
+def copies_sentences(study: Study) -> list[str]:
+    """The answer for each network in a sentence: who wins from how many copies on, or without two
+    devices, what the most copies take of one's time."""
+    if curves := over_copies(study):
         return [
             f"{_called(curve.model, curve.batch)}: with copies of it trained at once, "
             f"{claim(curve.crossover)}."
-            for curve in compared
+            for curve in curves
         ]
-    most = {_without_copies(group.row): group for group in copies_of(file)}
+    most = {_without_copies(group.row): group for group in copies_of(study.file)}
     return [
         _beside_one(group.rows[device], group.alone[device], name)
         for group in most.values()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plots.core.crossover import Comparison
 from plots.core.page.section import Block, Context, Section
+from plots.core.study import Study
 from plots.core.tables.cells import (
     Field,
     Of,
@@ -40,10 +41,11 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has rows of copies."""
     with_copies = context.showing(files, lambda file: file.copies)
     of_files = ((file, copies_of(file)) for file in with_copies)
-    shown = [(file, copies, over_copies(file)) for file, copies in of_files if copies]
+    shown = [(context.study(file), copies) for file, copies in of_files if copies]
     if not shown:
         return None
-    drawn = context.draw(_draw, [(file, curves[:_MOST_CHARTS]) for file, _, curves in shown])
+    curves = [(study.file, over_copies(study)[:_MOST_CHARTS]) for study, _ in shown]
+    drawn = context.draw(_draw, curves)
     unit = context.quantity.unit
     first = ("network", "copies", f"cpu_{unit}_a_copy", f"gpu_{unit}_a_copy", "speedup")
     return Section(
@@ -53,12 +55,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         f"{context.quantity.wins}.",
         blocks=tuple(
             Block(
-                machine=file.machine.id,
-                points=tuple(copies_sentences(file, curves)),
-                pictures=context.pictures(file, charts),
-                tables=(copies_table(file, copies).led_by(*first),),
+                machine=study.file.machine.id,
+                points=tuple(copies_sentences(study)),
+                pictures=context.pictures(study.file, charts),
+                tables=(copies_table(study.file, copies).led_by(*first),),
             )
-            for (file, copies, curves), charts in zip(shown, drawn, strict=True)
+            for (study, copies), charts in zip(shown, drawn, strict=True)
         ),
         notes=_NOTES,
     )
@@ -66,7 +68,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 
 def draw_all(file: File) -> list[Chart]:
     """A chart of each network that was trained in copies on both devices."""
-    return _draw((file, over_copies(file)))
+    return _draw((file, over_copies(Study(file))))
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from plots.core.command import (
     add_all,
@@ -23,10 +23,10 @@ from plots.core.command import (
     quantity_of,
     save_charts,
 )
-from plots.core.crossover import Comparison, SpeedUp, comparisons, speed_ups
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
 from plots.core.page.section import Context, Section
+from plots.core.study import Study
 from plots.core.tables.table import Table
 from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
@@ -37,7 +37,7 @@ from plots.features.machines.table import summary_table
 from plots.features.ranks import section as ranks
 from plots.features.threads import section as threads
 from plots.file import loading
-from plots.file.families import FAMILIES, OF_NETWORKS
+from plots.file.families import FAMILIES
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.file.rows import File
 from plots.text import printable
@@ -108,86 +108,67 @@ def run(options: argparse.Namespace) -> int:
         return _summarize(files, problems, options)
     if name := next((name for name in _INSTEAD if getattr(options, name)), ""):
         return _instead(files, problems, options, name)
-    crossovers = [(file, comparisons(file)) for file in files]
-    ratios = [
-        {family: speed_ups(file, family, compared) for family in OF_NETWORKS}
-        for file, compared in crossovers
-    ]
+    studies = list(map(Study, files))
     quantity, is_text = QUANTITIES[options.of], options.format == "text"
-    tables = [] if is_text else [*_tables(crossovers, ratios)]
+    tables = [] if is_text else [*_tables(studies)]
     if is_text:
-        print_sections([*_sections(crossovers, quantity_of(files, options))], options)
+        print_sections([*_sections(studies, quantity_of(files, options))], options)
     else:
         print_tables(tables, options)
-    untold = [
-        _nothing_to_compare(file, any(by_family.values()), quantity)
-        for (file, compared), by_family in zip(crossovers, ratios, strict=True)
-        if not compared
-    ]
+    untold = [_nothing_to_compare(study, quantity) for study in studies if not study.comparisons]
     if not (is_text or tables):
         problems += untold  # a program that reads tables is told by the exit code
     else:
         for sentence in untold:
             print(sentence, file=sys.stderr)
     if options.charts:
-        problems += _draw(crossovers, options)
+        problems += _draw(studies, options)
     return complain(problems)
 
 
-def _sections(
-    crossovers: Sequence[tuple[File, Sequence[Comparison]]], quantity: Quantity
-) -> Iterator[Section]:
+def _sections(studies: Sequence[Study], quantity: Quantity) -> Iterator[Section]:
     """What a page says of each file: the answer, and behind it from which size and how much."""
-    for file, compared in crossovers:
-        context = Context(compared={file.path: list(compared)}, quantity=quantity, draws=False)
-        if section.compares(file, context):
-            built = (build([file], context) for build in (answer.build, section.build))
-            yield from filter(None, built)
+    for study in filter(section.compares, studies):
+        context = Context(studies={study.file.path: study}, quantity=quantity, draws=False)
+        built = (build([study.file], context) for build in (answer.build, section.build))
+        yield from filter(None, built)
 
 
-def _draw(
-    crossovers: Sequence[tuple[File, Sequence[Comparison]]], options: argparse.Namespace
-) -> list[str]:
+def _draw(studies: Sequence[Study], options: argparse.Namespace) -> list[str]:
     """Writes the charts; returns what is wrong, a sentence each."""
     # Imported here because matplotlib takes longer to load than the tables take to make.
     from plots.core.charts.crossover import draw_charts  # noqa: PLC0415
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
     from plots.features.predict.answer import predictions  # noqa: PLC0415
 
-    files = [file for file, _ in crossovers]
-    predicted = predictions(files) if options.of == TIME.name else None
-    strips = [
-        glance(file, compared, predicted.of(file) if predicted else ()).strips
-        for file, compared in crossovers
-    ]
+    files = [study.file for study in studies]
+    if options.of == TIME.name:
+        predicted = predictions(files)
+        studies = [Study(of.file, predicted.of(of.file), of.comparisons) for of in studies]
     drawn = (
-        [*([draw_strips(of_file)] if of_file else []), *draw_charts(file, compared)]
-        for (file, compared), of_file in zip(crossovers, strips, strict=True)
+        [
+            *([draw_strips(strips)] if (strips := glance(study).strips) else []),
+            *draw_charts(study.file, study.comparisons),
+        ]
+        for study in studies
     )
     return save_charts(files, drawn, options.charts)
 
 
-def _tables(
-    crossovers: Sequence[tuple[File, Sequence[Comparison]]],
-    ratios: Sequence[Mapping[str, Sequence[SpeedUp]]],
-) -> Iterator[Table]:
+def _tables(studies: Sequence[Study]) -> Iterator[Table]:
     """Epochs first: their crossovers and speedups; then those of training steps, then what products
     and layers do."""
     for family in FAMILIES:
-        of_family = [
-            (file, [comparison for comparison in compared if comparison.family == family])
-            for file, compared in crossovers
-            if compared
-        ]
+        of_family = [(of.file, of.of_family(family)) for of in studies if of.comparisons]
         if any(compared for _, compared in of_family):
             yield crossover_table(of_family)
-        pairs = zip(crossovers, ratios, strict=True)
-        if sped := [(file, each[family]) for (file, _), each in pairs if each.get(family)]:
+        if sped := [(of.file, ratios) for of in studies if (ratios := of.speed_ups(family))]:
             yield speed_up_table(sped)
 
 
-def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> str:
-    """Why `file` has no crossover, and what would give one."""
+def _nothing_to_compare(study: Study, quantity: Quantity) -> str:
+    """Why the file has no crossover, and what would give one."""
+    file = study.file
     place = f"{printable(str(file.path))}: no crossover, because"
     results = [row for row in file.rows if not row.failure]
     if not file.rows and file.copies:
@@ -202,7 +183,7 @@ def _nothing_to_compare(file: File, has_networks: bool, quantity: Quantity) -> s
         if quantity is QUANTITIES["energy"]:
             why += "; or estimate it, with --tdp cpu=65 --tdp gpu=700"
         return f"{place} no row has {quantity.noun}{why}"
-    if has_networks:
+    if section.compares(study):
         return (
             f"{place} CPU and GPU have fewer than two sizes in common; measure disc-2 to disc-12 "
             "on both (./run without --model does), or one network at several batch sizes "

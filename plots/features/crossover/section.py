@@ -11,13 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from plots import units
-from plots.core.crossover import Comparison, SpeedUp, Winner, speed_ups
+from plots.core.crossover import Comparison, SpeedUp, Winner
 from plots.core.crossover_words import crossover_words, instances_words, other_work, what
 from plots.core.curves import Alike, Curve
-from plots.core.headline import by_work, foremost, ladders_of, way
+from plots.core.headline import by_work, ladders_of, way
 from plots.core.page.section import Block, Context, Section
 from plots.core.paired import LOST, pairs_fields
 from plots.core.statistics import FEWEST_SAMPLES
+from plots.core.study import Study
 from plots.core.tables.cells import (
     Field,
     file_fields,
@@ -46,11 +47,10 @@ _NOTE = (
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none of them compares a CPU with a GPU."""
-    shown = [file for file in files[: context.detailed] if compares(file, context)]
+    shown = list(filter(compares, map(context.study, files[: context.detailed])))
     if not shown:
         return None
-    pairs = [(file, context.comparisons(file)) for file in shown]
-    charts = context.draw(_draw, pairs)
+    charts = context.draw(_draw, [(study.file, study.comparisons) for study in shown])
     return Section(
         title="Crossover",
         anchor="crossover",
@@ -58,17 +58,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         "threads, and by how much. An interval reaches over all sizes at which the repetitions "
         "leave the answer open.",
         blocks=tuple(
-            _block(file, compared, drawn, context)
-            for (file, compared), drawn in zip(pairs, charts, strict=True)
+            _block(study, drawn, context) for study, drawn in zip(shown, charts, strict=True)
         ),
         notes=(_NOTE.format(wins=context.quantity.wins), f"{ratio_title(context.quantity)}."),
     )
 
 
-def compares(file: File, context: Context) -> bool:
-    """Whether `file` has anything that both devices compute."""
-    compared = context.comparisons(file)
-    return bool(compared) or any(speed_ups(file, family, compared) for family in OF_NETWORKS)
+def compares(study: Study) -> bool:
+    """Whether the file has anything that both devices compute."""
+    return bool(study.comparisons) or any(map(study.speed_ups, OF_NETWORKS))
 
 
 def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
@@ -83,18 +81,16 @@ def _draw(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
     return [draw_crossovers(file, first[family]) for family in TRAINING if family in first]
 
 
-def _block(
-    file: File, compared: Sequence[Comparison], charts: Sequence[Chart], context: Context
-) -> Block:
-    tables, pictures = [], context.pictures(file, charts)
-    ordered = [*chain(*by_work(compared))]
+def _block(study: Study, charts: Sequence[Chart], context: Context) -> Block:
+    file, tables = study.file, list[Table]()
+    ordered = [*chain(*by_work(study.comparisons))]
     for family in FAMILIES:
         if of_family := [each for each in ordered if each.family == family]:
             tables.append(where_table(file, of_family))
-        if family in OF_NETWORKS and (ratios := speed_ups(file, family, compared)):
-            first = foremost(compared) if family == EPOCH else None
+        if ratios := study.speed_ups(family):
+            first = study.foremost if family == EPOCH else None
             tables.append(how_much_table(file, first, ratios))
-    return Block(machine=file.machine.id, pictures=pictures, tables=tuple(tables))
+    return Block(file.machine.id, pictures=context.pictures(file, charts), tables=tuple(tables))
 
 
 _COLUMNS = {"cpu": ("cpu_threads",), "cuda": ("execution", "data")}  # of each side's own

@@ -33,13 +33,14 @@ def run(options: argparse.Namespace) -> int:
             f"{printable(str(options.paths[0]))}: has no rows of another framework; ./run "
             "--with-peers measures PyTorch's"
         )
+    context = Context(detailed=len(files))
     for file in with_peers:
-        if not peer_tables(file):
+        if not peer_tables(context.study(file), options.all):
             problems.append(
                 f"{printable(str(file.path))}: has no rows of bench's that do the work of "
                 f"{names_of(file)}; ./run --with-peers measures both in turn"
             )
-    section = build(files, Context(detailed=len(files)), every=options.all)
+    section = build(files, context, every=options.all)
     if section:
         print_sections([section], options)
     return complain(problems)

@@ -15,12 +15,13 @@ import numpy as np
 from plots import units
 from plots.core import statistics
 from plots.core.bounds import bounds
-from plots.core.crossover import Comparison, comparisons
+from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, instances_words
-from plots.core.headline import foremost, way
+from plots.core.headline import way
 from plots.core.network import difference
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import chosen_words
+from plots.core.study import Study, once
 from plots.core.tables.cells import (
     FAILED,
     Field,
@@ -156,13 +157,11 @@ def programs_of(file: File) -> list[str]:
     return list(dict.fromkeys(row.program for row in file.peers))
 
 
-def crossovers_of(file: File) -> dict[str, Comparison]:
+def crossovers_of(study: Study) -> dict[str, Comparison]:
     """From which size the GPU wins: by our two curves (OWN), and by those of each framework."""
-    answers = {OWN: foremost(comparisons(file))}
-    for program in programs_of(file):
-        rows = tuple(row for row in file.peers if row.program == program and row.copies == 1)
-        answers[program] = foremost(comparisons(replace(file, rows=rows, refinements=())))
-    return {program: answer for program, answer in answers.items() if answer}
+    programs = programs_of(study.file)
+    studies = {OWN: study, **{program: study.of_program(program) for program in programs}}
+    return {program: of.foremost for program, of in studies.items() if of.foremost}
 
 
 def _by_work(rows: Sequence[Row], failed: bool = False) -> dict[Items, list[Row]]:
@@ -192,11 +191,12 @@ _FEW = "Too few pairs of repetitions, or of instances, for a 95 % interval, whic
 _APART = "Not measured in turn: the ratio of the medians, without an interval."
 
 
-def peer_tables(file: File, every: bool = False) -> list[Table]:
-    """A table for each family and framework, a line for each pairs() and failed_pairs() of `file`,
+@once
+def peer_tables(study: Study, every: bool = False) -> list[Table]:
+    """A table for each family and framework, a line for each pairs() and failed_pairs() of a file,
     those that we lose first; and one of the crossovers where a framework has both devices. What
     trains comes first, copies last."""
-    groups: dict[tuple[str, str], list[Pair]] = {}
+    file, groups = study.file, dict[tuple[str, str], list[Pair]]()
     for pair in sorted([*pairs(file, every), *failed_pairs(file)], key=lambda pair: pair.rank):
         groups.setdefault((pair.ours.family, pair.theirs.program), []).append(pair)
     there = dict.fromkeys(family for family, _ in groups)
@@ -208,7 +208,7 @@ def peer_tables(file: File, every: bool = False) -> list[Table]:
         for program in programs_of(file)
         if (family, program) in groups
     ]
-    return [*filter(None, [as_is_table(file), *tables, crossover_table(file)])]
+    return [*filter(None, [as_is_table(file), *tables, crossover_table(study)])]
 
 
 def as_is_table(file: File) -> Table | None:
@@ -233,10 +233,10 @@ def as_is_table(file: File) -> Table | None:
     return table_of("Modules as they are, in PyTorch alone", rows, fields, chain(notes, reasons))
 
 
-def crossover_table(file: File) -> Table | None:
+def crossover_table(study: Study) -> Table | None:
     """From which size the GPU wins, by our two curves and by a framework's; None without the
     latter."""
-    crossovers = crossovers_of(file)
+    file, crossovers = study.file, crossovers_of(study)
     others = [answer for program, answer in crossovers.items() if program != OWN]
     if not others:
         return None
@@ -385,7 +385,7 @@ def build(files: Sequence[File], context: Context, every: bool = False) -> Secti
         if all(row.as_is or row.failure for file in shown for row in file.peers)
         else f"The same networks from the same start on the same data, trained and used with "
         f"{names} as their users write it, and verified in the same way.",
-        blocks=tuple(_block(file, every) for file in shown),
+        blocks=tuple(_block(context.study(file), every) for file in shown),
         notes=_NOTES,
     )
 
@@ -395,11 +395,11 @@ def _names(files: Sequence[File]) -> Iterator[str]:
         yield from (name_of(file, program) for program in programs_of(file))
 
 
-def _block(file: File, every: bool) -> Block:
-    libraries = file.software.libraries
+def _block(study: Study, every: bool) -> Block:
+    file, libraries = study.file, study.file.software.libraries
     versions = [f"{name} {libraries.get(name, 'of an unknown version')}" for name in _names([file])]
     tables = []
-    for table in peer_tables(file, every):
+    for table in peer_tables(study, every):
         is_of_parts = table.columns[0].key == "what"  # products and copies
         tables.append(replace(table.led_by(*_FIRST).in_brief(), folded=is_of_parts))
     return Block(

@@ -19,10 +19,10 @@ from plots.core.command import (
     newest,
     quantity_of,
 )
-from plots.core.crossover import Comparison
 from plots.core.losses import made_of
 from plots.core.machines import UnknownMachineError, named
 from plots.core.reference import REFERENCE, RESTORE
+from plots.core.study import Study, studies_of
 from plots.core.tables.formats import FORMATS
 from plots.features.predict.answer import Predictions, predictions
 from plots.features.report import report
@@ -96,15 +96,15 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, str(error)])
         try:
             known = partial(_known, older=older, quantity=quantity, pool=pool)
-            files, predicted, compared = made_of(files, known, problems) or ([], None, {})
+            files, predicted, studies = made_of(files, known, problems) or ([], None, {})
             if quantity is not TIME:
                 notes += [
                     f"{printable(str(file.path))}: left out, because CPU and GPU have "
                     f"{quantity.noun} in common at fewer than two sizes"
                     for file in files
-                    if not compared[file.path]
+                    if not studies[file.path].comparisons
                 ]
-                files = [file for file in files if compared[file.path]]
+                files = [file for file in files if studies[file.path].comparisons]
             print(*notes, sep="\n", end="\n" if notes else "", file=sys.stderr)
             if not files:
                 return complain([*problems, "no report was written, as no file is left"])
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
                 apply=pool.map,
                 sort=options.sort,
                 baseline=baseline,
-                compared=compared,
+                studies=studies,
                 predicted=predicted,
                 tables=options.tables,
                 quantity=quantity,
@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
             problems.append(f"{printable(str(place))}: {why}")
         else:
             summaries = [
-                summary(file, compared[file.path], predicted.of(file) if predicted else ())
+                summary(studies[file.path])
                 for file in gpus_first(files)[: options.detail]
                 if options.summary or options.since
             ]
@@ -149,10 +149,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _known(
     files: Sequence[File], older: Sequence[File], quantity: Quantity, pool: Pool
-) -> tuple[list[File], Predictions | None, dict[Path, list[Comparison]]]:
-    """The files, what cards would do on their machines, and their comparisons."""
+) -> tuple[list[File], Predictions | None, dict[Path, Study]]:
+    """The files, what cards would do on their machines, and what follows from them."""
     predicted = predictions(files, older, pool.map) if quantity is TIME else None
-    return list(files), predicted, report.compared_files(files, pool.map)
+    return list(files), predicted, studies_of(files, predicted, pool.map)
 
 
 def _detail(text: str) -> int | None:

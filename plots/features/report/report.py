@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plots.core.charts.files import stems, unused
-from plots.core.crossover import Comparison, comparisons
 from plots.core.machines import SORTS, side_by_side
 from plots.core.page.page import render_page
 from plots.core.page.section import Context, Section
+from plots.core.study import Study, studies_of
 from plots.core.tables.formats import ENDINGS, FORMATS
 from plots.core.tables.table import Table
 from plots.features.predict.answer import Predictions
@@ -31,7 +31,7 @@ def build_report(
     *,
     sort: str = SORTS[0],
     baseline: File | None = None,
-    compared: Mapping[Path, list[Comparison]] | None = None,
+    studies: Mapping[Path, Study] | None = None,
     predicted: Predictions | None = None,
     tables: str = "",
     home: str = "",
@@ -40,7 +40,7 @@ def build_report(
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
-    `sort` and `baseline` are those of side_by_side(), `compared` is what compared_files() gives,
+    `sort` and `baseline` are those of side_by_side(), `studies` is what studies_of() gives,
     where a caller has it, `predicted` what GPUs would do on the machines, `tables` the format in
     which each table of the page is a file as well (empty: none is), `home` the page of all
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
@@ -50,21 +50,15 @@ def build_report(
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
-    curves = compared_files(files, apply) if compared is None else dict(compared)
-    side = side_by_side(
-        files,
-        compared=[curves[file.path] for file in files],
-        older=older,
-        baseline=baseline,
-        sort=sort,
-    )
+    studies = studies or studies_of(files, predicted, apply)
+    side = side_by_side(files, studies=studies, older=older, baseline=baseline, sort=sort)
     files = [standing.file for standing in side.standings]
     every = [*files, *older]
     context = Context(
         detailed=len(files) if detailed is None else detailed,
         older=tuple(older),
         stems={file.path: stem for file, stem in zip(every, stems(every), strict=True)},
-        compared=curves,
+        studies=dict(studies),
         side=side,
         predictions=predicted,
         quantity=quantity,
@@ -81,12 +75,6 @@ def build_report(
         if tables:
             contents |= _tables(section, tables)
     return contents
-
-
-def compared_files(files: Sequence[File], apply: Map = in_process) -> dict[Path, list[Comparison]]:
-    """The comparisons() of each of `files` by its path: the dearest part of a report."""
-    paths = [file.path for file in files]
-    return dict(zip(paths, apply(comparisons, files), strict=True))
 
 
 def write_report(contents: dict[str, bytes], folder: Path) -> list[Path]:

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plots.core.crossover import Comparison
 from plots.core.network import familiar, on_device, training_rows
 from plots.core.page.section import Block, Section
 from plots.core.page.text import text_of
 from plots.core.statistics import spread
+from plots.core.study import Study
 from plots.core.tables.table import Table
 from plots.features.answer.glance import glance
 from plots.features.answer.section import block_of
-from plots.features.predict.answer import Verdict
 from plots.features.training.table import best_table, on_both
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH
 from plots.file.quantities import TIME
@@ -31,13 +30,10 @@ _GOES_ON = (
 _COLUMNS = ("network", "params", "batch", "speed_up", *_TIMES)
 
 
-def summary(
-    file: File, compared: Sequence[Comparison], verdicts: Sequence[Verdict] = ()
-) -> list[str]:
+def summary(study: Study) -> list[str]:
     """In parts, the strip and the sentence first: three lines, a few times, what is missing, how to
-    see the rest, and the answer in a line to share; `compared` and `verdicts` are those of
-    glance()."""
-    answer = glance(file, compared, verdicts)
+    see the rest, and the answer in a line to share."""
+    file, answer = study.file, glance(study)
     times, left = _times(file)
     missing = tuple(_without_a_result(file))
     whole = block_of(file, answer)

@@ -16,7 +16,6 @@ from plots.core.charts.strip import draw_strips
 from plots.core.command import add_output, add_paths, complain
 from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words
-from plots.core.headline import foremost
 from plots.core.losses import made_of
 from plots.core.machines import (
     SideBySide,
@@ -28,13 +27,14 @@ from plots.core.machines import (
 )
 from plots.core.page.page import render_page
 from plots.core.page.section import Block, Context, Section, Widget
+from plots.core.study import Study, studies_of
 from plots.core.tables.cells import Field, date_cell, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.advise import section as ask
 from plots.features.answer.glance import at_each_batch, glance, why_it_cannot_tell
 from plots.features.answer.glance import machines as strips_of
 from plots.features.machines import section as machines
-from plots.features.predict.answer import Predictions, predictions
+from plots.features.predict.answer import predictions
 from plots.features.report import report
 from plots.file import loading
 from plots.file.file_order import gpus_first, machine, newest_per_machine
@@ -46,19 +46,12 @@ BATCHES = ("10", "100", "1000")
 
 
 def ladder_table(
-    side: SideBySide,
-    compared: Mapping[Path, Sequence[Comparison]],
-    predicted: Predictions,
-    links: Mapping[Path, str],
+    side: SideBySide, studies: Mapping[Path, Study], links: Mapping[Path, str]
 ) -> Table:
-    """A line for each machine and GPU of `side`, the measured ones first. `compared` are the
-    files' comparisons() by path, `links` where each file's page is."""
+    """A line for each machine and GPU of `side`, the measured ones first. `studies` are the files'
+    by path, `links` where each file's page is."""
     notes: dict[str, int] = {}
-    lines = [
-        line
-        for standing in side.standings
-        for line in _lines(standing.file, compared[standing.file.path], predicted)
-    ]
+    lines = [line for standing in side.standings for line in _lines(studies[standing.file.path])]
     lines.sort(key=lambda line: line.source != "measured")
 
     def machine(line: _Line) -> Cell:
@@ -105,17 +98,17 @@ class _Line:
     by_batch: dict[str, Comparison]
 
 
-def _lines(file: File, compared: Sequence[Comparison], predicted: Predictions) -> Iterator[_Line]:
-    """Of the GPU of `file`, and of each card that is predicted for its CPU."""
+def _lines(study: Study) -> Iterator[_Line]:
+    """Of the GPU of a file, and of each card that is predicted for its CPU."""
+    file, first = study.file, study.foremost
 
     def line(gpu: str, source: str, curves: Sequence[Comparison], first: Comparison) -> _Line:
         by_batch = {curve.batch: curve for curve in at_each_batch(curves, first)}
         return _Line(file, short_gpu(gpu), source, by_batch)
 
-    first = foremost(compared)
     if first:
-        yield line(file.machine.gpu or "GPU", "measured", compared, first)
-    verdicts = [verdict for verdict in predicted.of(file) if verdict.comparison]
+        yield line(file.machine.gpu or "GPU", "measured", study.comparisons, first)
+    verdicts = [verdict for verdict in study.verdicts if verdict.comparison]
     for verdict in verdicts:
         assert verdict.chosen and verdict.comparison
         yield line(verdict.card.name, "predicted", verdict.chosen.crossovers, verdict.comparison)
@@ -136,12 +129,10 @@ _NOTES = (
 )
 
 
-def build(
-    files: Sequence[File], context: Context, predicted: Predictions, links: Mapping[Path, str]
-) -> Section:
+def build(files: Sequence[File], context: Context, links: Mapping[Path, str]) -> Section:
     """The ladder of `files`; `links` say where the page of each is."""
-    assert context.side and context.compared is not None
-    glances = [glance(file, context.comparisons(file), context.verdicts(file)) for file in files]
+    assert context.side
+    glances = [glance(context.study(file)) for file in files]
     strips = strips_of(zip(files[:_MOST_STRIPS], glances, strict=False))
     chart = draw_strips(strips, "strips") if strips else None
     return Section(
@@ -155,7 +146,7 @@ def build(
             style=(_FOLDER / "filter.css").read_text(encoding="utf-8").strip(),
         ),
         blocks=(
-            Block(tables=(ladder_table(context.side, context.compared, predicted, links),)),
+            Block(tables=(ladder_table(context.side, context.studies, links),)),
             Block(pictures=(chart,) if chart else (), notes=_NOTES),
         ),
     )
@@ -218,19 +209,19 @@ def build_site(
     """The site of `files`, each of another machine or card: folder, whose name is made as that of
     a chart's file is, to file name, to content."""
     predicted = predictions(files, older, apply)
-    compared = report.compared_files(files, apply)
+    studies = studies_of(files, predicted, apply)
     folders = {file.path: stem for file, stem in zip(files, stems(files), strict=True)}
     context = Context(
         detailed=len(files),
         stems=folders,
-        compared=compared,
-        side=side_by_side(files, compared=[compared[file.path] for file in files]),
+        studies=studies,
+        side=side_by_side(files, studies=studies),
         predictions=predicted,
         map=apply,
     )
     links = {path: f"{folder}/{report.PAGE}" for path, folder in folders.items()}
     built = [
-        build(files, context, predicted, links),
+        build(files, context, links),
         machines.build(files, context),
         ask.build(files, context),
     ]
@@ -238,7 +229,7 @@ def build_site(
     index = {report.PAGE: render_page(sections, "Crossover", _ABOUT).encode()}
     for section in sections:
         index |= report.charts_of(section)
-    page = partial(report.build_report, apply=apply, compared=compared, home="../index.html")
+    page = partial(report.build_report, apply=apply, studies=studies, home="../index.html")
     pages = {
         folders[file.path]: page(
             [file],

@@ -20,6 +20,7 @@ from plots.core.curves import SCALES, Curve
 from plots.core.headline import own_batch, unusual
 from plots.core.network import best, familiar, networks, on_device, training_rows, work
 from plots.core.series import series_key
+from plots.core.study import Study, once
 from plots.file.axes import BUILT_IN, Axis, Items
 from plots.file.families import EPOCH, MINIBATCH
 from plots.file.quantities import TIME
@@ -203,25 +204,24 @@ class Counterfactual:
         return f"the crossover {verb} from {prefix}{old} to {new}{suffix}"
 
 
-def counterfactuals(
-    file: File, compared: Sequence[Comparison], family: str = EPOCH
-) -> list[Counterfactual]:
-    """What changes the crossovers of `family`, one of TRAINING, among `compared`, which are the
-    comparisons() of `file`: a step up the ladder of an axis (products, data, execution, precision);
-    CPU threads; and, where the file lacks the other side, copies and launches by the profile.
+@once
+def counterfactuals(study: Study, family: str = EPOCH) -> list[Counterfactual]:
+    """What changes the crossovers of `family`, one of TRAINING: a step up the ladder of an axis
+    (products, data, execution, precision); CPU threads; and, where the file lacks the other side,
+    copies and launches by the profile.
 
     Changes that matter most stand first: the sure one with the largest effect of each kind, then
     all others. Both are in order of effect; plain training at the headline's batch comes before any
     other.
     """
-    of_family = [pair for pair in compared if pair.family == family]
+    of_family = study.of_family(family)
     best = [pair for pair in of_family if pair.cpu.configuration.get("cpu_threads") == "best"]
     pairs = best or of_family
     changes = [change for axis in _ladders(pairs) for change in _climb(pairs, axis)]
     changes += _more_threads(of_family)
     if all(pair.gpu.quantity is TIME for pair in pairs):
-        changes += _by_profile(file, pairs, family)
-    batch = own_batch(compared)
+        changes += _by_profile(study.file, pairs, family)
+    batch = own_batch(study.comparisons)
 
     def rank(change: Counterfactual) -> tuple[bool, bool, bool, float]:
         is_other = change.pair.batch != batch
@@ -346,11 +346,11 @@ def _without(profiled: Sequence[Split], pair: Comparison, parts: Sequence[str]) 
     return replace(pair.gpu, samples=samples)
 
 
-def foremost_rows(file: File, compared: Sequence[Comparison], family: str) -> list[Row]:
+def foremost_rows(study: Study, family: str) -> list[Row]:
     """The rows of `family` in f32, without networks that nobody trains and sizes between those of a
     ladder. Epochs on a ladder are at the headline's batch, training steps in the largest batch of
     their network."""
-    rows = familiar(training_rows(file, family))
+    rows = familiar(training_rows(study.file, family))
     rows = [row for row in rows if not row.is_between] or rows
     rows = [row for row in rows if row.precision == _PLAIN] or rows
     if family == MINIBATCH:
@@ -358,7 +358,7 @@ def foremost_rows(file: File, compared: Sequence[Comparison], family: str) -> li
         for row in rows:
             largest[row.model] = max(row.counters["batch"], largest.get(row.model, 0.0))
         return [row for row in rows if row.counters["batch"] == largest[row.model]]
-    batch = own_batch(compared)
+    batch = own_batch(study.comparisons)
     at_batch = [row for row in rows if not row.ladder or row.batch == (batch or row.ladder.batch)]
     return at_batch if any(row.ladder for row in at_batch) else rows
 

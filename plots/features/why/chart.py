@@ -24,7 +24,7 @@ from plots.core.charts.style import (
     text_width,
     write_above,
 )
-from plots.core.crossover import Comparison
+from plots.core.study import Study
 from plots.features.why.analysis import (
     PARTS,
     UNATTRIBUTED,
@@ -66,22 +66,22 @@ _BAR = 0.2  # inches
 _NAME = 16  # characters of a name
 
 
-def draw_why(file: File, family: str = EPOCH, compared: Sequence[Comparison] = ()) -> Chart | None:
+def draw_why(study: Study, family: str = EPOCH) -> Chart | None:
     """The chart of the rows of `family`, one of TRAINING, that people are shown first: the fastest
-    of each device; None where none was profiled. `compared` are the comparisons() of `file`.
+    of each device; None where none was profiled.
 
     A bar has the parts of an iteration in percent of their total. What is unattributed stands at
     its end where it is positive and left of zero where it is negative, so that the bar then ends
     beyond 100. A diamond is the row's bound.
     """
-    shown = splits(fastest(foremost_rows(file, compared, family)))
+    shown = splits(fastest(foremost_rows(study, family)))
     if not shown:
         return None
     alt = (
         f"Share of each part in the time of {FAMILIES[family].a}, one bar for each network, one "
         "panel for each device. The table below has the same figures."
     )
-    return Chart(_CHARTS[family], render(partial(_draw, file, shown)), alt)
+    return Chart(_CHARTS[family], render(partial(_draw, study.file, shown)), alt)
 
 
 def _draw(file: File, shown: Sequence[Split], figure: Figure) -> None:

@@ -17,8 +17,8 @@ from plots.core.command import (
     quantity_of,
     save_charts,
 )
-from plots.core.crossover import Comparison, comparisons
 from plots.core.page.section import Context, Section
+from plots.core.study import Study
 from plots.features.why.section import draw_all, of_quotients, of_times
 from plots.file.quantities import QUANTITIES, TIME, Quantity
 from plots.text import printable
@@ -49,16 +49,13 @@ def run(options: argparse.Namespace) -> int:
         raise WrongUsageError(_refusal(quantity))
     files, problems = load_answering(options.paths)
     sections: list[Section] = []
-    compared: list[list[Comparison]] = []
     asked = asked_for(files, options)
     quantity = quantity_of(asked, options)
-    for file, in_quantity in zip(files, asked, strict=True):
-        compared.append(comparisons(in_quantity))
-        context = Context(compared={file.path: compared[-1]}, quantity=quantity, draws=False)
+    studies = list(map(Study, asked))
+    context = Context(studies={study.file.path: study for study in studies}, draws=False)
+    for file, study in zip(files, studies, strict=True):
         section = (
-            of_times([file], context)
-            if quantity is TIME
-            else of_quotients(file, in_quantity, context)
+            of_times([file], context) if quantity is TIME else of_quotients(file, study, quantity)
         )
         if section is None:
             reason = "no Epoch or Minibatch row has a result"
@@ -69,8 +66,7 @@ def run(options: argparse.Namespace) -> int:
             sections.append(section)
     print_sections(sections, options)
     if options.charts:
-        drawn = map(draw_all, zip(files, compared, strict=True))
-        problems += save_charts(files, drawn, options.charts)
+        problems += save_charts(files, map(draw_all, studies), options.charts)
     return complain(problems)
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from plots import units
 from plots.core.bounds import bounds
-from plots.core.crossover import Comparison, Crossover, SpeedUp, speed_ups
+from plots.core.crossover import Crossover, SpeedUp
 from plots.core.crossover_words import crossover_words
 from plots.core.headline import way
 from plots.core.network import training_rows
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import series_key, series_labels
+from plots.core.study import Study
 from plots.core.tables.cells import (
     Field,
     count_cell,
@@ -45,6 +46,7 @@ from plots.features.why.analysis import (
     threads,
 )
 from plots.file.families import EPOCH, FAMILIES, TRAINING
+from plots.file.quantities import Quantity
 from plots.file.rows import Bound, File, Row, median_of
 from plots.text import counted, sentence
 
@@ -184,9 +186,9 @@ def thread_table(file: File, rows: Sequence[Row]) -> Table:
     return table_of(title, networks, fields, notes)
 
 
-def counterfactual_table(file: File, compared: Sequence[Comparison], family: str = EPOCH) -> Table:
+def counterfactual_table(study: Study, family: str = EPOCH) -> Table:
     """What would change the crossovers of `family`; each line's note says it as a sentence."""
-    changes = counterfactuals(file, compared, family)
+    changes = counterfactuals(study, family)
     numbers = {id(change): number for number, change in enumerate(changes, 1)}
 
     def size(key: str, of: Callable[[Counterfactual], Crossover]) -> Field:
@@ -206,7 +208,7 @@ def counterfactual_table(file: File, compared: Sequence[Comparison], family: str
         size("after", lambda change: change.after),
         text_field("from", "from", lambda each: "measured" if each.measured else "the profile"),
     )
-    title = f"What changes the crossover{FAMILIES[family].over}, on {file.machine.id}"
+    title = f"What changes the crossover{FAMILIES[family].over}, on {study.file.machine.id}"
     return table_of(title, changes, fields, [sentence(change.sentence) for change in changes])
 
 
@@ -308,7 +310,8 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
     shown = [file for file in files if any(training_rows(file, each) for each in TRAINING)]
     if not shown:
         return None
-    drawn = context.draw(draw_all, [(file, context.comparisons(file)) for file in shown])
+    studies = list(map(context.study, shown))
+    drawn = context.draw(draw_all, studies)
     families = [each for each in TRAINING if any(training_rows(file, each) for file in shown)]
     timed = " and ".join(FAMILIES[each].a for each in families)
     return Section(
@@ -316,31 +319,30 @@ def of_times(files: Sequence[File], context: Context) -> Section | None:
         anchor="why",
         lead=f"Where the time of {timed} goes on each device, and what would change the answer.",
         blocks=tuple(
-            _of_times(file, charts, context) for file, charts in zip(shown, drawn, strict=True)
+            _of_times(study, charts, context) for study, charts in zip(studies, drawn, strict=True)
         ),
         notes=_NOTES,
     )
 
 
-def draw_all(pair: tuple[File, Sequence[Comparison]]) -> list[Chart]:
-    """A chart of each family of a file that trains and was profiled; with its comparisons()."""
+def draw_all(study: Study) -> list[Chart]:
+    """A chart of each family of a file that trains and was profiled."""
     # Imported here because matplotlib takes long to load.
     from plots.features.why.chart import draw_why  # noqa: PLC0415
 
-    file, compared = pair
-    return [chart for family in TRAINING if (chart := draw_why(file, family, compared))]
+    return [chart for family in TRAINING if (chart := draw_why(study, family))]
 
 
-def _of_times(file: File, charts: Sequence[Chart], context: Context) -> Block:
-    points, tables, compared = [], [], context.comparisons(file)
+def _of_times(study: Study, charts: Sequence[Chart], context: Context) -> Block:
+    file, points, tables = study.file, list[str](), list[Table]()
     for family in TRAINING:
-        rows, foremost = training_rows(file, family), foremost_rows(file, compared, family)
+        rows, foremost = training_rows(file, family), foremost_rows(study, family)
         best, first = fastest(foremost), (f"{FAMILIES[family].short}s", "gpu_first_seconds")
-        points += _changes(file, compared, family)
+        points += _changes(study, family)
         tables += [
             split_table(file, rows).shortened(largest_parts(split_table(file, best))),
             thread_table(file, rows).shortened(thread_table(file, foremost)),
-            counterfactual_table(file, compared, family).as_folded(),
+            counterfactual_table(study, family).as_folded(),
             repayment_table(file, rows).shortened(
                 repayment_table(file, best).led_by("model", *first)
             ),
@@ -368,13 +370,13 @@ def _missing(file: File) -> tuple[str, ...]:
     )
 
 
-def of_quotients(file: File, in_quantity: File, context: Context) -> Section | None:
-    """What makes the quotients of `in_quantity`, which is `file` in another quantity than time, and
+def of_quotients(file: File, study: Study, quantity: Quantity) -> Section | None:
+    """What makes the quotients of `study`, which is of `file` in another `quantity` than time, and
     what changes its crossovers; None without a network on both devices."""
-    points, tables, compared = [], [], context.comparisons(file)
+    points, tables = list[str](), list[Table]()
     for family in TRAINING:
-        ratios = speed_ups(in_quantity, family, compared)
-        rows = {row.index for row in foremost_rows(in_quantity, compared, family)}
+        ratios = study.speed_ups(family)
+        rows = {row.index for row in foremost_rows(study, family)}
         best: dict[str, SpeedUp] = {}
         for each in ratios:
             if each.gpu.rows[0] in rows:
@@ -383,11 +385,11 @@ def of_quotients(file: File, in_quantity: File, context: Context) -> Section | N
             shown = sorted(best.values() or ratios, key=lambda each: each.parameters)
             short = quotient_table(file, shown).led_by("model", "ratio", "time_ratio", "rate_ratio")
             tables.append(quotient_table(file, ratios).shortened(short))
-        points += _changes(in_quantity, compared, family)
-        tables.append(counterfactual_table(in_quantity, compared, family).as_folded())
+        points += _changes(study, family)
+        tables.append(counterfactual_table(study, family).as_folded())
     if not any(table.lines for table in tables):
         return None
-    noun = context.quantity.noun
+    noun = quantity.noun
     block = Block(
         machine=file.machine.id,
         title=f"what makes the {noun}",
@@ -398,7 +400,7 @@ def of_quotients(file: File, in_quantity: File, context: Context) -> Section | N
     return Section(title="Why", anchor="why", blocks=(block,))
 
 
-def _changes(file: File, compared: Sequence[Comparison], family: str) -> list[str]:
+def _changes(study: Study, family: str) -> list[str]:
     """The changes that matter most, a sentence each."""
-    changes = counterfactuals(file, compared, family)
+    changes = counterfactuals(study, family)
     return [sentence(change.sentence) for change in changes if change.is_sure][:_MOST]
