@@ -549,7 +549,10 @@ def test_what_is_predicted_is_hatched_and_said_to_be(read):
     file = read(synthetic.sweep(gpu=False))
     answer = seen(file)
     strips = answer.strips
-    assert " (predicted) · " in answer.to_share
+    assert " vs any card (predicted) · " in answer.to_share
+    assert [strip.label for strip in strips.strips] == ["any card (launches decide)"]
+    assert "; predicted for any card) as graphs; " in answer.sentence
+    assert answer.sentence.endswith(" if one kernel keeps it.")
     assert strips.is_predicted and "predicted, not measured" in strip_text(strips)
     chart = draw_strips(strips)
     assert b"<pattern" in chart.pictures.svg and b"predicted, not measured" in chart.pictures.svg

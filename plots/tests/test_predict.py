@@ -2,12 +2,13 @@
 """Predictions for the machine of a file: bands, crossovers, and where nothing is predicted."""
 
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from plots import units
 from plots.core.cards import Card, load_cards
 from plots.core.cost import Operation
 from plots.core.costs import cost_of
@@ -26,7 +27,7 @@ from plots.features.predict.analysis import (
     predict_times,
     step_draws,
 )
-from plots.features.predict.answer import ends, verdicts
+from plots.features.predict.answer import ends, sentence, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import measured
 from plots.features.predict.fit import Fit
@@ -309,14 +310,35 @@ def test_one_batch_and_a_precision_can_be_asked_for(file, fitted):
 # --- words
 
 
-def test_a_headline_takes_the_way_that_is_sure_first(file, fitted):
+def test_a_headline_takes_the_way_that_is_sure_first_and_one_kernel_second(file, fitted):
+    """As a card that drives a display refuses to be kept by one kernel."""
     (verdict,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],))))
-    latest = {
-        outlook.way: ends(outlook.crossovers[0].crossover)[1]
+    ways = {
+        outlook.way: outlook.crossovers[0]
         for outlook in verdict.outlooks
         if outlook.way.data == "resident"
     }
-    assert verdict.chosen.way == min(latest, key=latest.__getitem__) == Way("auto", "resident")
+    auto = ways.pop(Way("auto", "resident"))
+    assert verdict.auto is auto
+    assert verdict.comparison is ways[Way("graph", "resident")]
+    assert verdict.chosen.way == min(ways, key=lambda way: ends(ways[way].crossover)[1])
+    low, high = ends(auto.crossover)
+    assert low == 0 < high < ends(verdict.comparison.crossover)[1]
+    most = units.size(high, 2)
+    assert f"; at most {most} if one kernel keeps it; " in sentence(verdict)
+    (alone,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],), (Way("auto", "resident"),))))
+    assert alone.comparison and not alone.auto and "kernel" not in sentence(alone)
+
+
+def test_one_kernel_gains_less_for_sure_without_clusters(fitted):
+    """disc-6 has a cluster of blocks on an H200."""
+    cost, ways = kept("disc-6", 100), [Way(name, "resident") for name in ("auto", "graph-epoch")]
+    gains = {}
+    for card in ("l4", "h200"):
+        both = [predict_times(fitted, cost, CARDS[card], way, 10) for way in ways]
+        gains[card] = [auto / graph for auto, graph in zip(*map(astuple, both), strict=True)]
+    assert gains["l4"][2] > 1.5 * gains["h200"][2]
+    assert gains["l4"][0] == pytest.approx(gains["h200"][0], rel=0.3)
 
 
 def test_what_a_data_sheet_does_not_say_matters_little(fitted):

@@ -220,7 +220,7 @@ if (askForm) {
 
   /// Of a graph of the epoch's time what one kernel for the epoch takes: ways.py.
   function persistentShare(params, precision) {
-    const shares = known.persistent.shares, after = shares.findIndex(([size]) => size > params);
+    const shares = known.persistent, after = shares.findIndex(([size]) => size > params);
     if (precision !== "f32" || after < 0) return 1;
     if (after === 0) return shares[0][1];
     const [[size, share], [next, last]] = shares.slice(after - 1, after + 1);
@@ -267,7 +267,7 @@ if (askForm) {
         whole[i] * (arithmetic[i] * kind.arithmetic + memory[i] * kind.traffic)))));
     if (isAuto) {
       const share = persistentShare(work.params, precision);
-      const band = within(known.persistent.band, "persistent");
+      const band = within(card.persistent, "persistent");
       if (share < 1) band.forEach((factor, i) => totals[i] *= Math.min(share * factor, 1));
     }
     totals.sort((a, b) => a - b);

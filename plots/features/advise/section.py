@@ -23,12 +23,12 @@ from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, p
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import (
     PERSISTENT,
-    PERSISTENT_BAND,
     WAYS,
     Band,
     Way,
     floor,
     launch,
+    persistent_band,
     published,
 )
 from plots.file.rows import File
@@ -132,7 +132,7 @@ def _fitted(series: Series) -> dict[str, Any]:
 
 
 def _card(card: Card) -> dict[str, Any]:
-    node = floor(card.compute_capability).node
+    node, one_kernel = floor(card.compute_capability).node, persistent_band(card)
     return {
         "id": card.id,
         "name": short_gpu(card.name),
@@ -142,6 +142,7 @@ def _card(card: Card) -> dict[str, Any]:
         "power": round(power_of(card), 9),
         "multiprocessors": int(card.figure("multiprocessors") or 0),
         "node": [node.low, node.high],
+        "persistent": [one_kernel.low, one_kernel.high],
     }
 
 
@@ -165,10 +166,7 @@ def _model(fit: Fit) -> dict[str, Any]:
         "farthest": FARTHEST,
         "ways": [[way.execution, way.data] for way in WAYS],
         "parameters": fit.parameters.tolist(),
-        "persistent": {
-            "shares": PERSISTENT,
-            "band": [PERSISTENT_BAND.low, PERSISTENT_BAND.high],
-        },
+        "persistent": PERSISTENT,
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
         "errors": [[error.spread, error.count] for error in errors],
         "factor": fit.factor if fit.measured else 0,

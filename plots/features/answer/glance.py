@@ -25,7 +25,7 @@ from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.core.study import Study, once
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
-from plots.features.predict.answer import Verdict, shown_ways
+from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
 from plots.file.quantities import TIME
@@ -36,9 +36,12 @@ MOST_WORDS = 25
 _MOST_STRIPS = 5
 _MOST_LINES = 3
 _MOST_MARKS = 6
+_ALIKE = 4 / 3  # sizes of cards that differ by less are no difference beside their bands
+_ANY = "any card"
 _NAME = 24  # characters of a name from the file
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
 _DATA = {"resident": "data on the GPU", "copied": "each batch copied there"}
+_PROGRAMS = {"eager": " launch by launch", "graph": " as graphs", "graph-epoch": " as one graph"}
 _KINDS = {DISC.networks: "fully connected networks"}  # what people call the networks of a ladder
 
 
@@ -260,7 +263,7 @@ def _of_passes(study: Study) -> Glance:
 def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Glance:
     verdict, first = predicted[0]
     name = short_gpu(verdict.card.name)
-    strips = tuple(
+    strips = _each_once(
         Strip(
             short_gpu(of_card.card.name),
             segments_of(curve.crossover),
@@ -271,12 +274,37 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
         for of_card, curve in predicted[:_MOST_STRIPS]
     )
     conditions = f"{_kind(first)}, {_work(first)}"
+    card = f"the {name}"
+    if len(strips) == 1 < len(predicted):
+        strips, card = [replace(strips[0], label=f"{_ANY} (launches decide)")], _ANY
     return Glance(
         _strips(strips, first, conditions),
-        _sentence(first, f"predicted for the {name}"),
+        _sentence(first, f"predicted for {card}", if_one_kernel(verdict)),
         (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
-        _to_share(file, first, f"{name} (predicted)"),
+        _to_share(file, first, f"{card.removeprefix('the ')} (predicted)"),
     )
+
+
+def _each_once(strips: Iterable[Strip]) -> list[Strip]:
+    """Those of several cards that do not differ as one, which names them all."""
+    groups: list[list[Strip]] = []
+    for strip in strips:
+        alike = (group for group in groups if _are_alike(group[0], strip))
+        if group := next(alike, None):
+            group.append(strip)
+        else:
+            groups.append([strip])
+    return [replace(group[0], label=", ".join(each.label for each in group)) for group in groups]
+
+
+def _are_alike(first: Strip, second: Strip) -> bool:
+    """Whether the same device wins, from about the same sizes on. Marks are the first strip's."""
+    sides = [[segment.side for segment in strip.segments] for strip in (first, second)]
+    if sides[0] != sides[1]:
+        return False
+    segments = zip(first.segments, second.segments, strict=True)
+    ends = [(one.high, other.high) for one, other in segments]
+    return all(1 / _ALIKE <= one / other <= _ALIKE for one, other in ends)
 
 
 def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
@@ -417,8 +445,9 @@ def _to_share(file: File, curve: Comparison, gpu: str) -> str:
     return " · ".join(parts)
 
 
-def _sentence(curve: Comparison, predicted: str = "") -> str:
-    """Who wins from which size, with as much of the conditions as MOST_WORDS leave room for."""
+def _sentence(curve: Comparison, predicted: str = "", kept: str = "") -> str:
+    """Who wins from which size, with as much of the conditions as MOST_WORDS leave room for. Of a
+    card that was `predicted`, `kept` says what is otherwise where one kernel may keep it."""
     kind, batch = _kind(curve), units.written(curve.batch)
     training = f" at batch {batch}" if batch else ""
     training = f" in forward passes{training}" if curve.family == FORWARD else training
@@ -428,6 +457,9 @@ def _sentence(curve: Comparison, predicted: str = "") -> str:
         *(f", on {kind}{training}{also}{data}", f", on {kind}{training}{data}"),
         *(f",{training}{data}", f", on {kind}", ""),
     ]
+    if predicted:
+        how = _PROGRAMS.get(curve.gpu.configuration["execution"], "")
+        places = [*([f"{how}; {kept}"] if kept else []), *(f"{how}{place}" for place in places)]
     wins = curve.gpu.quantity.wins
     article, beside = ("a", f" ({predicted})") if predicted else ("the", "")
     if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say

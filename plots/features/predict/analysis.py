@@ -34,12 +34,12 @@ from plots.features.predict.simulate import (
 from plots.features.predict.ways import (
     AUTO,
     OURS,
-    PERSISTENT_BAND,
     WAYS,
     Band,
     Way,
     floor,
     launch,
+    persistent_band,
     persistent_share,
     several,
     ways_of_passes,
@@ -108,7 +108,7 @@ def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.
     share = persistent_share(cost)
     if isinstance(graph, str) or share >= 1:
         return graph
-    varied = 1.0 if fit.measured else within(PERSISTENT_BAND, "persistent")
+    varied = 1.0 if fit.measured else within(persistent_band(card), "persistent")
     return graph * np.minimum(share * varied, 1)
 
 

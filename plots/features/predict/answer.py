@@ -17,7 +17,7 @@ from plots.core.machines import short_gpu
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, Outlook, Wanted, outlooks
 from plots.features.predict.data import observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.ways import PYTORCH
+from plots.features.predict.ways import AUTO, PYTORCH
 from plots.file.families import FORWARD, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File
@@ -26,21 +26,25 @@ from plots.parallel import Map, in_process
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What a card would do: `outlooks` has each way; `chosen` is that of the headline, chosen as
-    among measured ones, with its `comparison`; both None where the file has no curve of epochs."""
+    """What a card would do: `outlooks` has each way; `chosen` is that of the headline, with its
+    `comparison`; both None where the file has no curve of epochs. `auto` is the same comparison
+    where one kernel may train the whole epoch, which no card does that drives a display; None where
+    that was not asked for, or is the headline itself."""
 
     card: Card
     outlooks: tuple[Outlook, ...]
     chosen: Outlook | None
     comparison: Comparison | None
+    auto: Comparison | None = None
 
 
 def verdicts(outlooks: Iterable[Outlook]) -> list[Verdict]:
     """What each card would do, in the order in which they first come.
 
     The headline is at the batch of a measured one, with the data on the GPU where that is among the
-    ways, and in the way that wins earliest at the latest. Of forward passes it is in the smallest
-    batch, which comes from the host: whoever asks waits for it.
+    ways, and in the way that wins earliest at the latest; `auto` only where there is no other. Of
+    forward passes it is in the smallest batch, which comes from the host: whoever asks waits for
+    it.
     """
     cards: dict[str, list[Outlook]] = {}
     for outlook in outlooks:
@@ -59,15 +63,38 @@ def _verdict(outlooks: Sequence[Outlook]) -> Verdict:
     batch = min(of_passes, key=int) if of_passes else own_batch([pair[1] for pair in pairs])
     at_batch = [pair for pair in pairs if pair[1].batch == batch]
     chosen, comparison = min(at_batch, key=_lateness, default=(None, None))
-    return Verdict(outlooks[0].card, tuple(outlooks), chosen, comparison)
+    automatic = [pair for pair in at_batch if pair[0].way.execution == AUTO]
+    _, auto = min(automatic, key=_lateness, default=(None, None))
+    if auto is comparison:
+        auto = None
+    return Verdict(outlooks[0].card, tuple(outlooks), chosen, comparison, auto)
 
 
-def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, float, float, float, float]:
+def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, bool, float, float, float, float]:
     outlook, comparison = pair
     low, high = ends(comparison.crossover)
     seconds = sum(float(samples[1]) for samples in comparison.gpu.samples)
     is_there = (outlook.way.data == "resident") != (comparison.family == FORWARD)
-    return not is_there, high, comparison.crossover.size or 0.0, low, seconds
+    is_auto = outlook.way.execution == AUTO
+    return is_auto, not is_there, high, comparison.crossover.size or 0.0, low, seconds
+
+
+def if_one_kernel(verdict: Verdict) -> str:
+    """Between which sizes the crossover lies where one kernel may train the whole epoch, a clause:
+    "500 to 10,000 if one kernel keeps it", the card; empty where that changes nothing."""
+    if verdict.auto is None or verdict.comparison is None:
+        return ""
+    low, high = ends(verdict.auto.crossover)
+    if (low, high) == ends(verdict.comparison.crossover):
+        return ""
+    known = " to ".join(units.size(end, 2) for end in (low, high) if 0 < end < math.inf)
+    from_where = {
+        (True, True): "at no size" if low else "at every size" if not high else "",
+        (True, False): f"at most {known}",
+        (False, True): f"at least {known}",
+        (False, False): known,
+    }[low in (0, math.inf), high in (0, math.inf)]
+    return f"{from_where} if one kernel keeps it" if from_where else ""
 
 
 def sentence(verdict: Verdict) -> str:
@@ -82,7 +109,8 @@ def sentence(verdict: Verdict) -> str:
     batch = f"batch {compared.batch or '?'}"
     training = ", ".join(filter(None, [passes, loop, way(compared), batch, unusual(compared)]))
     wins = claim(compared.crossover, f"would {compared.gpu.quantity.win}")
-    return f"{name}: {wins} ({training}); {NOT_MEASURED}."
+    kept = if_one_kernel(verdict)
+    return f"{name}: {wins} ({training}){kept and f'; {kept}'}; {NOT_MEASURED}."
 
 
 def _of_networks(networks: Sequence[SpeedUp]) -> str:

@@ -203,12 +203,21 @@ def overhead(cost: Cost, card: Card, way: Way, steps: float) -> tuple[Band, ...]
 
 # The share of the time of a graph of the epoch that one kernel for the epoch took: of disc-2 to
 # disc-11, by their parameters, on an H200 (results/intel-xeon-6-207-16c, 7050029). Other cards have
-# less or more room on the chip, and no clusters before 9.0.
+# less or more room on the chip. disc-4 to disc-7 ran there on a cluster of blocks, which cards have
+# from compute capability 9.0 on. Without, all multiprocessors train disc-6 and disc-7, for longer,
+# but no longer than disc-8 took so: 2.2 times their share.
 PERSISTENT = (
     *((22, 0.20), (70, 0.20), (230, 0.19), (806, 0.21), (2_982, 0.23)),
     *((11_430, 0.26), (44_710, 0.47), (176_806, 0.53), (703_142, 0.64), (2_804_390, 1.00)),
 )
-PERSISTENT_BAND = Band(0.75, 1.6)
+_PERSISTENT_BAND, _WITHOUT_CLUSTERS = Band(0.75, 1.6), Band(0.75, 3.5)
+_FIRST_WITH_CLUSTERS = 9.0
+
+
+def persistent_band(card: Card) -> Band:
+    """So many times that share one kernel may take on `card`."""
+    has_clusters = float(card.compute_capability or 0) >= _FIRST_WITH_CLUSTERS
+    return _PERSISTENT_BAND if has_clusters else _WITHOUT_CLUSTERS
 
 
 def persistent_share(cost: Cost) -> float:
