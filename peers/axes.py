@@ -19,11 +19,13 @@ LAYOUTS = ("default", "channels-last")
 COMPILERS = ("none", "inductor", "xla")
 LOOPS = ("scan", "unrolled")
 PAGES = ("default", "huge")
+SCRIPTS = ("lean", "usual")
 TORCH_DEVICES = ("cuda", "mps", "xpu")
 
 
-def _axis(key: str, description: str, values: tuple[str, ...]) -> dict[str, Any]:
-    return {"key": key, "description": description, "values": list(values), "unsaid": values[0]}
+def _axis(key: str, description: str, values: tuple[str, ...], role: str = "how") -> dict[str, Any]:
+    said = {"key": key, "description": description, "values": list(values), "unsaid": values[0]}
+    return {**said, "role": role}
 
 
 LAYOUT = _axis("layout", "memory format of PyTorch's images", LAYOUTS)
@@ -33,7 +35,12 @@ COMPILER = _axis(
 LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
 PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)
 TORCH_DEVICE = _axis("torch_device", "which of PyTorch's devices a GPU is", TORCH_DEVICES)
-AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, TORCH_DEVICE]
+# Of two devices like is compared with like.
+SCRIPT = _axis(
+    *("script", "PyTorch's training loop: batches that lie ready, or a loader as people write it"),
+    *(SCRIPTS, "alike"),
+)
+AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, SCRIPT, TORCH_DEVICE]
 
 
 # How bench computes: a row of another program that does the same work is one for all of its ways.

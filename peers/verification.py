@@ -22,6 +22,7 @@ _AFFORDABLE_FLOPS = 1.5e11  # of two steps in float64; larger batches stand for 
 _LEAST_BATCH = 2
 _SMALL_LOSS = 0.1  # a difference of large logits: relative to this
 _LEAST_NORM = 1e-30
+_ROUNDING = {"tf32": 2.0**-11, "bf16": 2.0**-8}  # at most, relative
 
 # Where rounding decides much of a training: tolerance_of_roundings().
 _SIXTEEN_ROUNDINGS = 16 * 2.0**-24
@@ -96,7 +97,7 @@ def tolerance_of(task: Task, precision: str) -> Tolerance:
     if precision == "f32":
         tolerance = Tolerance(loss=1e-5 * magnified, parameters=1e-4)
         return replace(tolerance, loss=1e-3) if normalized else tolerance
-    two_roundings = 2 * 2.0**-8 * magnified
+    two_roundings = 2 * _ROUNDING[precision] * magnified
     return Tolerance(2e-2 if normalized else two_roundings, two_roundings)
 
 

@@ -69,7 +69,8 @@ def test_rows_of_peers_take_turns_with_those_that_do_the_same_work(tmp_path, los
     words = crossover["configuration"]["command"]
     assert words[words.index("--with-peers") + 1] == "--mode=whatever"
     assert "--with-peers=bench" in words
-    assert "mood" in [axis["key"] for axis in crossover["axes"]]
+    roles = {axis["key"]: axis["role"] for axis in crossover["axes"]}
+    assert roles["mood"] == "alike"
     assert str(ROOT) not in json.dumps(document)
     assert [part["rows"] for part in crossover["parts"]] == [4]
 

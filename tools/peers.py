@@ -13,7 +13,7 @@ from tools.console import HOME, ROOT, Failure, friendly, git, say
 
 # The frameworks that have a package in peers/, and the words that choose among their rows.
 FLAGS = {
-    "pytorch": ("--devices", "--layout", "--mode", "--pages"),
+    "pytorch": ("--devices", "--layout", "--mode", "--pages", "--script"),
     "jax": ("--devices", "--loop"),
     "onnxruntime": ("--devices",),
 }

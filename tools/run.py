@@ -71,10 +71,10 @@ _FLAGS = f"""\
                   installs it into .venv-peers ({_PYTORCH} to download) unless PYTHON names an
                   interpreter that has it. --with-peers=pytorch,jax measures JAX as well, =jax it
                   alone, from .venv-jax ({_JAX}); onnxruntime, beside PyTorch's, measures forward
-                  passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=
-                  and --devices= choose among PyTorch's rows (docs/method/peers.md),
-                  --loop=scan,unrolled and --devices= among JAX's, --devices= among ONNX Runtime's;
-                  --program=pytorch measures them without bench's
+                  passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=,
+                  --script=lean,usual and --devices= choose among PyTorch's rows
+                  (docs/method/peers.md), --loop=scan,unrolled and --devices= among JAX's,
+                  --devices= among ONNX Runtime's; --program=pytorch measures them without bench's
   --check-statistics
                   measure this build against itself, in turn: how often is a difference seen where
                   there is none? It takes the quick sweep, unless flags say otherwise

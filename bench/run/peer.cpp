@@ -51,13 +51,17 @@ void require(const Json& value, const std::string& part, const std::string& plac
 
 Axis axis_in(const Json& json) {
   Json axis = json;
-  axis["role"] = to_string(AxisRole::how);
+  axis.emplace("role", to_string(AxisRole::how));
   if (axis.value("values", Json()).empty()) {
     axis.erase("values");
   }
   require(axis, "/definitions/axis", "axes");
+  AxisRole role = AxisRole::how;
+  for (const AxisRole other : {AxisRole::what, AxisRole::alike}) {
+    role = axis["role"] == to_string(other) ? other : role;
+  }
   return {.key = json.at("key"),
-          .role = AxisRole::how,
+          .role = role,
           .description = json.at("description"),
           .values = json.value("values", std::vector<std::string>()),
           .unsaid = json.value("unsaid", "")};

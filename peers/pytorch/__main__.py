@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from peers.axes import DEVICES, LAYOUTS, PAGES, values_among
+from peers.axes import DEVICES, LAYOUTS, PAGES, SCRIPTS, values_among
 from peers.protocol import Answer, Configuration, serve
 from peers.pytorch.counterparts import AXES, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
@@ -146,8 +146,9 @@ def _wanted(arguments: Sequence[str]) -> Wanted:
     add("layout", LAYOUTS, LAYOUTS, "of images")
     add("mode", MODES, ("eager",), "torch.compile is compile, a CUDA graph of each step graph")
     add("pages", PAGES, ("default",), "of PyTorch's memory on the CPU")
+    add("script", SCRIPTS, ("lean",), "batches that lie ready are lean, a loader is usual")
     options = parser.parse_args(arguments)
-    return Wanted(options.devices, options.layout, options.mode, options.pages)
+    return Wanted(options.devices, options.layout, options.mode, options.pages, options.script)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from peers.axes import COMPILER, DEVICES, LAYOUT, LAYOUTS, PAGES_AXIS, same_work
+from peers.axes import COMPILER, DEVICES, LAYOUT, LAYOUTS, PAGES_AXIS, SCRIPT, same_work
 from peers.forward import copies
 from peers.protocol import Configuration
 
@@ -16,7 +16,7 @@ PRECISIONS = ("f32", "bf16")
 MODES = ("eager", "compile", "graph")
 
 # What rows of PyTorch have beside bench's axes.
-AXES = [LAYOUT, COMPILER, PAGES_AXIS]
+AXES = [LAYOUT, COMPILER, PAGES_AXIS, SCRIPT]
 # Variables that a process for rows of these pages begins with.
 ENVIRONMENTS: dict[str, dict[str, str]] = {"default": {}, "huge": {"THP_MEM_ALLOC_ENABLE": "1"}}
 
@@ -29,6 +29,7 @@ class Wanted:
     layouts: tuple[str, ...] = LAYOUTS
     modes: tuple[str, ...] = ("eager",)
     pages: tuple[str, ...] = ("default",)
+    scripts: tuple[str, ...] = ("lean",)
 
 
 def counterparts(
@@ -71,7 +72,7 @@ def _ways(
     alone = trains and "ranks" not in ours  # DistributedDataParallel runs eagerly here
     modes = wanted.modes if alone else ("eager",)
     pages = wanted.pages if device == "cpu" else ("default",)
-    for mode in modes:
+    for mode in modes if not trains or "lean" in wanted.scripts else ():
         # A captured step writes its gradients to one place anyway.
         if mode == "graph" and (device != "cuda" or "zero" in ours):
             continue
@@ -83,3 +84,9 @@ def _ways(
                     "compiler": "inductor" if mode == "compile" else "none",
                     "pages": page,
                 }
+    # What people write trains one network alone, and lets gradients be None.
+    is_plain = (
+        ours.get("precision", "f32") == "f32" and not {"copies", "ranks", "zero"} & ours.keys()
+    )
+    if trains and is_plain and "usual" in wanted.scripts and "eager" in wanted.modes:
+        yield {"execution": "eager", "script": "usual"}

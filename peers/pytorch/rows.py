@@ -12,11 +12,16 @@ from peers.protocol import Configuration
 from peers.pytorch.copies import Copies
 from peers.pytorch.counterparts import TRAINING
 from peers.pytorch.forward import Forward, exact_outputs
+from peers.pytorch.networks import RECURRENT
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.ranks import SharedTraining
-from peers.pytorch.training import Training
+from peers.pytorch.training import Training, allow_tf32, where_tf32
+from peers.pytorch.usual import Usual
 from peers.rows import Prepared, training_row
 from peers.verification import References
+
+_BY_CUDNN = {"conv2d", "conv_transpose2d", *RECURRENT}
+_TF32_SINCE = 8  # compute capability
 
 
 def prepare(
@@ -29,17 +34,18 @@ def prepare(
     where it computes something else, ValueError where it can't be had."""
     is_on_gpu = configuration["device"] == "cuda"
     threads = int(configuration.get("cpu_threads", torch.get_num_threads()))
-    torch.set_num_threads(threads)
+    is_usual = configuration.get("script") == "usual"
+
+    def begin() -> None:
+        torch.set_num_threads(threads)
+        allow_tf32(as_torch=is_usual and is_on_gpu)
+
+    begin()
     family = configuration["family"]
     if family == "Forward":
         prepared = forward_row(Forward, exact_outputs, "PyTorch", configuration, counted)
     elif family in TRAINING:
-        kind: type[Training | SharedTraining] = Training
-        if "ranks" in configuration:
-            kind = SharedTraining
-        elif "copies" in configuration:
-            kind = Copies
-        prepared = training_row(kind, configuration, counted, references)
+        prepared = _training(configuration, counted, references)
     else:
         work: Product | Copy
         if family == "Gemm":
@@ -51,12 +57,41 @@ def prepare(
         prepared = Prepared(work, is_on_gpu, work.check, facts)
     if is_on_gpu and "first_call_seconds" in prepared.once:
         prepared.once["first_call_seconds"] += device_start_seconds
-    prepared.begin = lambda: torch.set_num_threads(threads)
+    prepared.begin = begin
     if "cpu_threads" in configuration:
         prepared.facts["cpu_threads"] = threads
     if "ranks" in configuration:
         prepared.facts["ranks"] = int(configuration["ranks"])
     return prepared
+
+
+def _training(
+    configuration: Configuration, counted: dict[str, Any] | None, references: References
+) -> Prepared:
+    kind: type[Training | SharedTraining] = Training
+    if configuration.get("script") == "usual":
+        kind = Usual
+    elif "ranks" in configuration:
+        kind = SharedTraining
+    elif "copies" in configuration:
+        kind = Copies
+    if _rounds_to_tf32(counted):
+        configuration = {**configuration, "precision": "tf32"}  # whose tolerances it has
+    prepared = training_row(kind, configuration, counted, references)
+    if isinstance(prepared.work, Usual):
+        prepared.work.check_loader()
+    if configuration["device"] == "cuda":
+        prepared.facts["tf32_in"] = ", ".join(where_tf32()) or "none"
+    return prepared
+
+
+def _rounds_to_tf32(counted: dict[str, Any] | None) -> bool:
+    """Whether something of a network is computed in TF32 now."""
+    allowed = where_tf32()
+    if not allowed or torch.cuda.get_device_capability()[0] < _TF32_SINCE:
+        return False
+    types = {layer["type"] for layer in counted["network"]["layers"]} if counted else set()
+    return "matmul" in allowed or not types.isdisjoint(_BY_CUDNN)
 
 
 def _copied_bytes(configuration: Configuration, counted: dict[str, Any] | None) -> int:

@@ -206,13 +206,28 @@ class References(verification.References):
             torch.set_num_threads(threads)
 
 
+# Before settle(): which of a GPU's libraries torch lets compute in TF32, by their names in files.
+_TF32 = {"cudnn": torch.backends.cudnn, "matmul": torch.backends.cuda.matmul}
+_ALLOWED = {name: library.allow_tf32 for name, library in _TF32.items()}
+
+
 def settle() -> bool:
     """Makes this process compute as bench does: without TF32, and with denormal numbers as zero,
     where it can; returns whether it can. Before any other thread of OpenMP is made: those inherit
     it."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    allow_tf32(as_torch=False)
     return torch.set_flush_denormal(True)
+
+
+def allow_tf32(as_torch: bool) -> None:
+    """From now on, where torch does by default, or nowhere."""
+    for name, library in _TF32.items():
+        library.allow_tf32 = as_torch and _ALLOWED[name]
+
+
+def where_tf32() -> list[str]:
+    """The libraries that may compute in it now."""
+    return [name for name, library in _TF32.items() if library.allow_tf32]
 
 
 def rows_of(x: torch.Tensor) -> int:

@@ -48,6 +48,7 @@ class Fake:
 
     def describe(self) -> dict[str, Any]:
         axis = {"key": "mood", "description": "its mood", "values": ["good", "bad"]}
+        axis |= {"role": "alike"}
         told = {"program": "fake", "libraries": {"Fake": "0.1"}, "version": "0.1"}
         if TROUBLE == "brings":
             told["rows"] = [{"configuration": OWN, "environment": {"FAKE_LOSS": "7"}}]

@@ -102,6 +102,21 @@ def test_a_process_of_jax_begins_with_its_threads_and_takes_no_memory_beforehand
     assert environment(on_gpu()) == {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
+def test_a_loop_as_people_write_it_trains_one_network_eagerly_in_f32():
+    both = Wanted(modes=("eager", "compile"), scripts=("lean", "usual"))
+    for row in (ours("disc-2"), ours("disc-2", family="Minibatch"), on_gpu()):
+        *lean, usual = counterparts(row, both)
+        assert len(lean) == 2 and not any("script" in each for each in lean)
+        assert usual["script"] == "usual" and "layout" not in usual
+        assert counterparts(row, Wanted(scripts=("usual",))) == [usual]
+    image = (3, 32, 32)
+    assert len(counterparts(ours("alexnet-r"), Wanted(scripts=("usual",)), image)) == 1
+    for changes in ({"precision": "bf16"}, {"copies": "4"}, {"ranks": "2"}, {"zero": "keep"}):
+        assert not counterparts(ours("disc-2", **changes), Wanted(scripts=("usual",)))
+    assert not counterparts(ours("disc-2"), Wanted(modes=("compile",), scripts=("usual",)))
+    assert counterparts(ours("disc-2", family="Forward"), both)[0].keys().isdisjoint({"script"})
+
+
 def test_what_is_wanted_is_combined_and_a_graph_is_a_gpus():
     assert ways(ours("disc-2"), EVERY) == [
         {},

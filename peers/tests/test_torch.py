@@ -12,14 +12,22 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers import verification  # noqa: E402
-from peers.pytorch import networks, ranks  # noqa: E402
+from peers.pytorch import networks, ranks, rows  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.copies import Copies  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
 from peers.pytorch.forward import Forward  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
-from peers.pytorch.training import Graphs, References, Training, settle  # noqa: E402
+from peers.pytorch.training import (  # noqa: E402
+    Graphs,
+    References,
+    Training,
+    allow_tf32,
+    settle,
+    where_tf32,
+)
+from peers.pytorch.usual import Usual  # noqa: E402
 from peers.rows import repetition  # noqa: E402
 from peers.tasks import Optimizer, Task, Unsupported  # noqa: E402
 from peers.tests import (  # noqa: E402
@@ -238,6 +246,66 @@ def test_shares_in_turn_are_the_whole_batch():
     whole = References(1).of(DISC)
     shares = References(1, SharesInTurn, ranks="3").of(DISC)
     assert shares.losses == pytest.approx(whole.losses, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        *(("disc-4", "Epoch"), ("disc-4", "Minibatch"), ("surrogate", "Epoch")),
+        *(("lenet-5", "Epoch"), ("gpt-16", "Epoch"), ("gpt-16", "Minibatch")),
+    ],
+)
+def test_a_loop_as_people_write_it_is_verified_and_so_is_its_loader(model, family):
+    """Numbers for labels, images, and tokens by time with labels of places are among them."""
+    rows = 10 if family == "Epoch" else 4  # two batches and a short one, or a step
+    sizes = {"batch": 4, "rows": rows, "params": 1, "flops": 1e6}
+    task = Task(**trained(model), **sizes, optimizer=Optimizer("sgd", 0.01), label="")
+    configuration = {**CPU, "family": family, "script": "usual"}
+    training = Usual(task, configuration)
+    checked, _ = verified(training, configuration, References(1))
+    assert 0 < checked["parameter_error"] <= checked["parameter_tolerance"]
+    training.check_loader()
+    training.restart()
+    training.run()
+    assert len(training.taken) == task.steps and training.losses_are_finite()
+    again = training.taken
+    training.restart()
+    training.run()
+    assert training.taken == again  # the order is that of a seed
+    training.run()
+    assert training.taken != again
+    data = training._loader.dataset
+    data.tensors[1][0] = data.tensors[1][0] + 1
+    with pytest.raises(Mismatch, match="does not have each row of the data once"):
+        training.check_loader()
+
+
+def test_a_row_as_people_write_it_is_made_like_others():
+    (configuration,) = counterparts(ours("disc-2"), Wanted(scripts=("usual",)))
+    made = prepare(configuration, DISC_2, References(1), 0)
+    assert isinstance(made.work, Usual) and made.facts["steps"] == 2
+    assert made.once["first_call_seconds"] > 0
+    assert repetition(made, 0.001)["real_time"] > 0 and len(made.work.taken) == 2
+    made.work.taken[1] = float("nan")
+    with pytest.raises(Mismatch, match="a loss is not finite"):
+        made.check()
+
+
+def test_a_loop_as_people_write_it_has_torchs_defaults_in_tf32(monkeypatch):
+    """Where it computes in TF32 it has its tolerances. No GPU is asked: it never ran on one."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    settle()
+    assert where_tf32() == [] and not rows._rounds_to_tf32(trained("lenet-5"))
+    allow_tf32(as_torch=True)
+    assert where_tf32() == ["cudnn"]
+    assert rows._rounds_to_tf32(trained("lenet-5")) and rows._rounds_to_tf32(trained("lstm"))
+    assert not rows._rounds_to_tf32(trained("disc-2"))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
+    assert not rows._rounds_to_tf32(trained("lenet-5"))
+    assert tolerance_of(DISC, "tf32").parameters == 2.0**-10
+    (lean,) = counterparts(ours("disc-2"), Wanted())
+    prepare(lean, DISC_2, References(1), 0).begin()
+    assert where_tf32() == []
 
 
 def _other_rate(training: Training) -> None:

@@ -84,10 +84,12 @@ class Study:
         return headline.foremost(self.comparisons)
 
     @once
-    def of_program(self, program: str) -> Study:
+    def of_program(self, program: str, script: str = "") -> Study:
         """What follows from the rows of `program`, such as pytorch, in the place of the file's own:
-        it computes on both sides. The file's pairs are not of it, nor is what cards would do."""
-        rows = [row for row in self.file.peers if row.program == program]
+        it computes on both sides, by that `script`. The file's pairs are not of it, nor is what
+        cards would do."""
+        of = program, script
+        rows = [row for row in self.file.peers if (row.program, row.script) == of]
         alone = tuple(row for row in rows if row.copies == 1)
         copies = tuple(row for row in rows if row.copies > 1)
         return Study(replace(self.file, rows=alone, copies=copies, peers=(), refinements=()))

@@ -292,6 +292,11 @@ BUILT_IN = Axes(
         ),
         Axis("loop", "how", ("scan", "unrolled"), "{} steps"),
         Axis("pages", "how", ("default", "huge"), "{} pages"),
+        Axis(
+            *("script", "alike", ("lean", "usual")),
+            words={"lean": "batches ready", "usual": "as people write it"},
+            ladder=(),
+        ),
         Axis("torch_device", "how", ("cuda", "mps", "xpu"), "{} of PyTorch"),
     ]
 )

@@ -225,6 +225,11 @@ class Row:
         return self.configuration.get("program", OWN)
 
     @property
+    def script(self) -> str:
+        """How a framework's training loop is written; empty where its batches lie ready."""
+        return self.configuration.get("script", "")
+
+    @property
     def model(self) -> str:
         """The network; empty where the row has none."""
         return self.configuration.get("model", "")

@@ -120,6 +120,48 @@ def test_a_compiler_is_another_programs(read):
     assert record["ratio"] == pytest.approx(1.5, rel=0.01)
 
 
+def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
+    """(First call compiled - eager) / (step eager - compiled), which are 10 to an epoch."""
+
+    def entries(model: str, eager: float, compiled: float) -> list[dict[str, Any]]:
+        plain = synthetic_peers.theirs(cpu(model), compiler="none")
+        other = synthetic_peers.theirs(cpu(model), compiler="inductor")
+        made = synthetic.samples(plain, [eager] * 9, first_call_seconds=0.5)
+        return made + synthetic.samples(other, [compiled] * 9, first_call_seconds=20.5)
+
+    def said(*models: tuple[str, float, float]) -> tuple[dict[str, Any], str]:
+        measured = [entry for each in models for entry in entries(*each)]
+        file = read(synthetic_peers.document(measured))
+        table = advice_table(file, check_advice(file))
+        (record,) = of(table.records(), "torch.compile")
+        return record, " ".join(table.notes)
+
+    once, never = ("disc-4", 3e-3, 1e-3), ("disc-6", 1e-3, 2e-3)
+    record, notes = said(once)
+    assert (record["repaid"], record["repaid_steps"]) == ("100,000", 100_000)
+    assert (
+        "After 100,000 steps (disc-4, batch 100) torch.compile has repaid itself here "
+        "(PyTorch, CPU)."
+    ) in notes
+    record, notes = said(never)
+    assert (record["repaid"], record["repaid_steps"]) == ("never here", None)
+    assert "torch.compile never repays itself here (PyTorch, CPU)" in notes
+    record, notes = said(once, never, ("disc-8", 5e-3, 1e-3))
+    assert record["repaid"] == "50,000 … never here"
+    assert (
+        "After 50,000 (disc-8, batch 100) to 100,000 steps (disc-4, batch 100) torch.compile has "
+        "repaid itself here (PyTorch, CPU), and never for 1 of 3 networks."
+    ) in notes
+
+
+def test_a_loop_of_batches_that_lie_ready_is_advice(read):
+    lean = synthetic_peers.theirs(cpu("disc-4"))
+    entries = rows(lean, 1) + rows({**lean, "script": "usual"}, 3)
+    (record,) = of(answers(synthetic_peers.document(entries), read), "batches ready")
+    assert (record["device"], record["way"]) == ("PyTorch, CPU", "batches ready")
+    assert record["ratio"] == pytest.approx(3, rel=0.01) and record["repaid"] is None
+
+
 def test_failed_rows_are_no_pairs(read):
     entries = [*rows(cpu("disc-4"), 1), synthetic.failure(cpu("disc-4", zero="keep"), "why")]
     assert not check_advice(read(synthetic.document(entries)))

@@ -184,12 +184,14 @@ def test_other_work_makes_no_pair(load, beside):
 
 def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     file = load(on_both(), gpu=True)
-    ours, others = crossovers_of(Study(file)).values()
+    answers = crossovers_of(Study(file))
+    ours, others = answers.values()
+    assert list(answers) == [("bench", ""), ("pytorch", "")]
     assert ours.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
     assert others.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
     table = peer_tables(Study(file))[-1]
     assert [line["whose"] for line in lines(table)] == ["ours", "PyTorch"]
-    assert "pytorch" not in crossovers_of(Study(load(on_cpu())))
+    assert not crossovers_of(Study(load(on_cpu())))
     assert len(peer_tables(Study(load(on_cpu())))) == 1
 
 
@@ -206,6 +208,35 @@ def test_another_program_answers_as_bench_does(load):
     assert f"The GPU wins from {units.size(size)} parameters" in glance(theirs).sentence
     assert [each.model for each in theirs.speed_ups()] == list(DISC_MODELS)
     assert not study.of_program("jax").comparisons
+
+
+def test_a_loop_as_people_write_it_is_a_line_of_its_own_and_no_pair(load, beside):
+    usual = theirs(OWN, script="usual")
+    file = beside((OWN, [1e-3] * 9), (theirs(OWN), [3e-3] * 9), (usual, [2e-3] * 9))
+    assert [pair.ratio for pair in pairs(file, every=True)] == pytest.approx([3])
+    table, script = peer_tables(Study(file))
+    assert lines(table)[0]["peer_seconds"] == "3.00 ms"
+    (line,) = lines(script)
+    shown = [line[key] for key in ("iteration", "on", "seconds", "usual_seconds", "ratio", "low")]
+    assert shown == ["an epoch", "PyTorch, CPU, 1 thread", "3.00 ms", "2.00 ms", "0.667", "0.667"]
+    (alone,) = peer_tables(Study(beside((OWN, [1e-3] * 9), (usual, [2e-3] * 9))))
+    assert [(line["seconds"], line["usual_seconds"]) for line in lines(alone)] == [("–", "2.00 ms")]
+    assert str(BUILT_IN.label(usual)) == "PyTorch on the CPU, eager, 1 thread, as people write it"
+
+
+def test_each_script_has_its_crossover_of_rows_of_that_script(load):
+    entries = on_both()
+    for entry in filter(is_theirs, on_both()):
+        configuration = {**entry["configuration"], "script": "usual"}
+        time = entry["real_time"] * (10 if configuration["device"] == "cpu" else 1)
+        name = synthetic.row_name(configuration)
+        entries.append({**entry, "name": name, "configuration": configuration, "real_time": time})
+    file = load(entries, gpu=True)
+    answers = crossovers_of(Study(file))
+    assert answers["pytorch", ""].crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
+    assert answers["pytorch", "usual"].crossover.size < CROSSOVER
+    whose = [line["whose"] for line in lines(peer_tables(Study(file))[-1])]
+    assert whose == ["ours", "PyTorch", "PyTorch, as people write it"]
 
 
 def test_ours_are_as_if_there_were_no_peer(load, read):

@@ -5,17 +5,19 @@ docs/method/advice_check.md says which rows are compared.
 """
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from plots import units
 from plots.core.command import add_format, add_paths, complain, load_answering, print_blocks
 from plots.core.page.section import Block
 from plots.core.tables.cells import count_cell, number_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.file.axes import OWN, Configuration
-from plots.file.families import TRAINING
+from plots.file.families import TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
 from plots.text import printable
 
@@ -41,6 +43,8 @@ _COLUMNS = (
     Column("slower", "slower", numeric=True, group="surely"),
     Column("least_model", "gained least", for_programs=True),
     Column("most_model", "gained most", for_programs=True),
+    Column("repaid", "repaid after steps"),
+    Column("repaid_steps", "repaid after", numeric=True, for_programs=True),
     Column("low", "from", numeric=True, for_programs=True),
     Column("high", "to", numeric=True, for_programs=True),
 )
@@ -75,12 +79,29 @@ class Pair(NamedTuple):
     advice over that with it; [`low`, `high`] is its 95 % interval, None where there are too few."""
 
     followed: Row
+    plain: Row
     ratio: float
     low: float | None
     high: float | None
 
+    @property
+    def repaid(self) -> int | None:
+        """After how many steps it has gained what its first call takes longer; None: never."""
+        first, plain_first = (
+            row.counters["first_call_seconds"] for row in (self.followed, self.plain)
+        )
+        step, plain_step = (row.median / steps_of(row) for row in (self.followed, self.plain))
+        if step >= plain_step:
+            return None
+        return max(0, math.ceil((first - plain_first) / (plain_step - step)))
+
+    @property
+    def network(self) -> str:
+        return f"{self.followed.model}, batch {self.followed.batch}"
+
 
 _ACCUMULATE = "accumulate"
+_COMPILE = "torch.compile"
 _GRAPHS = ("fused", "graph", "graph-epoch", "persistent")
 CLAIMS = (
     Claim("pin_memory=True", "--placement=pageable,pinned", "data", "pageable", ("pinned",)),
@@ -97,9 +118,16 @@ CLAIMS = (
     ),
     Claim("larger batch, no accumulation", "--accumulate=1,2 --batch=50,100", _ACCUMULATE, ""),
     Claim("fused steps, graphs", "--execution=eager,fused,graph", "execution", "eager", _GRAPHS),
-    Claim("torch.compile", "--with-peers", "compiler", "none"),
+    Claim(_COMPILE, "--with-peers --mode=eager,compile", "compiler", "none"),
+    Claim(
+        *("batches ready, no loss.item()", "--with-peers --script=lean,usual", "script", "usual"),
+        ("lean",),
+    ),
     Claim("autocast", "--precision=f32,tf32,bf16,f16", "precision", "f32"),
 )
+
+# Advice whose first call compiles, captures or chooses.
+_AT_FIRST = {claim.advice for claim in CLAIMS if claim.key in ("compiler", "execution")}
 
 Answers = dict[tuple[str, str, str, str], list[Pair]]  # by advice, way, program, device
 
@@ -155,31 +183,66 @@ def advice_table(file: File, answers: Answers) -> Table:
         f"What guides advise, and what it brought on {file.machine.id}",
         _COLUMNS,
         tuple(_line(*key, pairs) for key, pairs in answers.items()),
-        (*_NOTES, *missing),
+        (*_NOTES, *_repaid_words(answers), *missing),
     )
 
 
 def _line(
     advice: str, way: str, program: str, device: str, pairs: Sequence[Pair]
 ) -> tuple[Cell, ...]:
-    axes = pairs[0].followed.axes
-    where = axes["device"].word(device)
     least, most = (of(pairs, key=lambda pair: pair.ratio) for of in (min, max))
     only = pairs[0] if len(pairs) == 1 else None
     return (
         text_cell(advice),
         text_cell(way),
-        text_cell(where if program == OWN else f"{axes['program'].word(program)}, {where}"),
+        text_cell(_where(program, device, pairs)),
         count_cell(len(pairs)),
         number_cell(median_of(np.array([pair.ratio for pair in pairs]))),
         number_cell(least.ratio),
         number_cell(most.ratio),
         count_cell(sum(pair.low is not None and pair.low > 1 for pair in pairs)),
         count_cell(sum(pair.high is not None and pair.high < 1 for pair in pairs)),
-        *(text_cell(f"{row.model}, batch {row.batch}") for row in (least.followed, most.followed)),
+        *(text_cell(pair.network) for pair in (least, most)),
+        text_cell(_steps_words(pairs) if advice in _AT_FIRST else None),
+        number_cell(only.repaid if only and advice in _AT_FIRST else None),
         number_cell(only.low if only else None),
         number_cell(only.high if only else None),
     )
+
+
+def _where(program: str, device: str, pairs: Sequence[Pair]) -> str:
+    axes = pairs[0].followed.axes
+    where = axes["device"].word(device)
+    return where if program == OWN else f"{axes['program'].word(program)}, {where}"
+
+
+def _steps_words(pairs: Sequence[Pair]) -> str:
+    """After how many steps the first call is repaid, from the network of the fewest to that of the
+    most."""
+    steps = sorted(pair.repaid for pair in pairs if pair.repaid is not None)
+    words = [units.count(count) for count in steps]
+    if len(words) < len(pairs):
+        words.append("never here")
+    return words[0] if words[0] == words[-1] else f"{words[0]} … {words[-1]}"
+
+
+def _repaid_words(answers: Answers) -> Iterator[str]:
+    """When torch.compile has repaid itself, a sentence for each program and device."""
+    for (advice, _, program, device), pairs in answers.items():
+        if advice != _COMPILE:
+            continue
+        where = _where(program, device, pairs)
+        known = [(pair.repaid, pair.network) for pair in pairs if pair.repaid is not None]
+        if not known:
+            yield f"{advice} never repays itself here ({where}): its step is not shorter."
+            continue
+        (least, first), (most, last) = min(known), max(known)
+        steps = f"{units.count(least)} steps ({first})"
+        if len(known) > 1:
+            steps = f"{units.count(least)} ({first}) to {units.count(most)} steps ({last})"
+        never = len(pairs) - len(known)
+        rest = f", and never for {never} of {len(pairs)} networks" if never else ""
+        yield f"After {steps} {advice} has repaid itself here ({where}){rest}."
 
 
 def _plain_rows(
@@ -227,7 +290,7 @@ def _pair(followed: Row, plain: Row) -> Pair:
     from plots.features.peers.section import ratio_interval  # noqa: PLC0415
 
     if len(followed.samples) != len(plain.samples):
-        return Pair(followed, plain.median / followed.median, None, None)
+        return Pair(followed, plain, plain.median / followed.median, None, None)
     ratios = plain.samples / followed.samples
     low, high = ratio_interval(ratios, plain.instances, followed.instances) or (None, None)
-    return Pair(followed, median_of(ratios), low, high)
+    return Pair(followed, plain, median_of(ratios), low, high)

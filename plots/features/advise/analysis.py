@@ -161,6 +161,7 @@ def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
         and configuration.get("accumulate", "1") == str(accumulate)
         and "shuffle" not in configuration
         and "loss" not in configuration  # which waits behind each step
+        and "script" not in configuration  # which also loads
     )
 
 

@@ -30,6 +30,8 @@ from plots.core.tables.cells import (
     network_fields,
     number_field,
     range_cell,
+    seconds_field,
+    shown_field,
     table_of,
     text_field,
 )
@@ -40,7 +42,9 @@ from plots.file.rows import Bound, File, Instances, Row, median_of
 from plots.file.samples import FEW
 from plots.text import printable
 
-_ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss")
+_SCRIPT = "script"  # of a training loop that loads its batches, which bench's rows do not
+_ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss", _SCRIPT)
+_AS_WRITTEN = "as people write it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +161,12 @@ def programs_of(file: File) -> list[str]:
     return list(dict.fromkeys(row.program for row in file.peers))
 
 
-def crossovers_of(study: Study) -> dict[str, Comparison]:
-    """From which size the GPU wins: by our two curves (OWN), and by those of each framework."""
-    programs = programs_of(study.file)
-    studies = {OWN: study, **{program: study.of_program(program) for program in programs}}
-    return {program: of.foremost for program, of in studies.items() if of.foremost}
+def crossovers_of(study: Study) -> dict[tuple[str, str], Comparison]:
+    """From which size the GPU wins: by our two curves (OWN, ""), and by those of each framework and
+    script."""
+    whose = dict.fromkeys((row.program, row.script) for row in study.file.peers)
+    studies = {(OWN, ""): study, **{of: study.of_program(*of) for of in whose}}
+    return {of: its_study.foremost for of, its_study in studies.items() if its_study.foremost}
 
 
 def _by_work(rows: Sequence[Row], failed: bool = False) -> dict[Items, list[Row]]:
@@ -208,7 +213,8 @@ def peer_tables(study: Study, every: bool = False) -> list[Table]:
         for program in programs_of(file)
         if (family, program) in groups
     ]
-    return [*filter(None, [as_is_table(file), *tables, crossover_table(study)])]
+    tables = [as_is_table(file), *tables, script_table(file), crossover_table(study)]
+    return [*filter(None, tables)]
 
 
 def as_is_table(file: File) -> Table | None:
@@ -233,15 +239,58 @@ def as_is_table(file: File) -> Table | None:
     return table_of("Modules as they are, in PyTorch alone", rows, fields, chain(notes, reasons))
 
 
+def script_table(file: File) -> Table | None:
+    """What a framework takes as people write it, beside its row of the same work whose batches lie
+    ready; None without any."""
+
+    def work(row: Row) -> Items:
+        return tuple(sorted(each for each in row.configuration.items() if each[0] != _SCRIPT))
+
+    rows = [row for row in file.peers if row.failure is None]
+    lean = {work(row): row for row in rows if _SCRIPT not in row.configuration}
+    usual = [row for row in rows if _SCRIPT in row.configuration]
+    beside = {row.name: _pair(lean[work(row)], row, None) for row in usual if work(row) in lean}
+    notes: dict[str, int] = {}
+
+    def in_words(row: Row) -> str:
+        return ", ".join((row.axes["program"].word(row.program), _where(row)))
+
+    def of_pair(value: Callable[[Pair], float | None]) -> Callable[[Row], float | None]:
+        return lambda row: value(beside[row.name]) if row.name in beside else None
+
+    def ratio(row: Row) -> Cell:
+        pair = beside.get(row.name)
+        return _ratio_cell(pair, notes) if pair else NOTHING
+
+    fields = (
+        *network_fields(),
+        text_field("iteration", "of", lambda row: FAMILIES[row.family].a),
+        text_field("on", "on", in_words),
+        seconds_field("seconds", "batches ready", of_pair(lambda pair: seconds(pair.ours))),
+        seconds_field("usual_seconds", _AS_WRITTEN, seconds),
+        (Column("ratio", "times as long", numeric=True), ratio),
+        shown_field("low", "from", of_pair(lambda pair: pair.low), units.significant, "95 %"),
+        shown_field("high", "to", of_pair(lambda pair: pair.high), units.significant, "95 %"),
+    )
+    title = "What a loader and a loss read in each step cost"
+    return table_of(title, usual, fields, notes) if usual else None
+
+
 def crossover_table(study: Study) -> Table | None:
     """From which size the GPU wins, by our two curves and by a framework's; None without the
     latter."""
     file, crossovers = study.file, crossovers_of(study)
-    others = [answer for program, answer in crossovers.items() if program != OWN]
+    others = [answer for (program, _), answer in crossovers.items() if program != OWN]
     if not others:
         return None
+
+    def whose(of: tuple[tuple[str, str], Comparison]) -> str:
+        (program, script), _ = of
+        name = "ours" if program == OWN else name_of(file, program)
+        return f"{name}, {_AS_WRITTEN}" if script else name
+
     fields: tuple[Field, ...] = (
-        text_field("whose", "with", lambda of: "ours" if of[0] == OWN else name_of(file, of[0])),
+        text_field("whose", "with", whose),
         text_field("cpu", "CPU", lambda of: of[1].cpu.label),
         text_field("gpu", "GPU", lambda of: way(of[1])),
         text_field("answer", "the GPU wins", lambda of: crossover_words(of[1].crossover)),
@@ -287,16 +336,6 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
 
         return Column(key, "median", True, group), cell
 
-    def ratio(pair: Pair) -> Cell:
-        if pair.ratio is None:
-            return NOTHING
-        doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
-        if not pair.in_turn:
-            doubts.append(_APART)
-        elif pair.low is None:
-            doubts.append(_FEW)
-        return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
-
     def what(pair: Pair) -> str:
         axes, configuration = pair.example.axes, pair.example.configuration
         return ", ".join(axes.words(configuration, roles=["what"], without={"family", "cache"}))
@@ -316,7 +355,7 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
             lambda pair: pair.high is not None and pair.high < 1,
         ),
         text_field("peer_how", "how", lambda pair: _how(pair.theirs), framework),
-        (Column("ratio", f"{framework} / ours", numeric=True), ratio),
+        (Column("ratio", f"{framework} / ours", numeric=True), lambda of: _ratio_cell(of, notes)),
         *interval_fields(),
         number_field("most", "ratio if we reached our bound", lambda pair: pair.most),
     )
@@ -325,6 +364,18 @@ def _table(file: File, family: str, program: str, matched: Sequence[Pair]) -> Ta
     title = f"What {framework} takes for the same {work}"
     table = table_of(title, matched, fields, chain(notes, filter(None, [added])))
     return table if any(pair.most for pair in matched) else table.without("most")
+
+
+def _ratio_cell(pair: Pair, notes: dict[str, int]) -> Cell:
+    """The ratio, with what casts doubt on it in `notes`."""
+    if pair.ratio is None:
+        return NOTHING
+    doubts = list(dict.fromkeys((*pair.ours.warnings, *pair.theirs.warnings)))
+    if not pair.in_turn:
+        doubts.append(_APART)
+    elif pair.low is None:
+        doubts.append(_FEW)
+    return Cell(units.significant(pair.ratio), pair.ratio, marks=marks(doubts, notes))
 
 
 def _failed(pair: Pair, row: Row, taken: float | None) -> str:
@@ -356,7 +407,7 @@ def _how(row: Row) -> str:
 
 
 _FIRST = (
-    *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds"),
+    *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds", "usual_seconds"),
     *("most", "params"),
 )
 _NOTES = (
