@@ -40,8 +40,9 @@ class Study:
     """What follows from `file`, which is in one quantity: each thing is made when it is first asked
     for. What a feature finds out of a study is a function under @once.
 
-    `verdicts` are what cards would do on its machine (plots/features/predict/answer.py), none where
-    nothing is predicted. `compared` are its comparisons, where a caller has them.
+    `verdicts` are what cards would do on its machine (plots/features/predict/answer.py) with our
+    programs, and `pytorch_verdicts` in PyTorch's loop; none where nothing is predicted. `compared`
+    are its comparisons, where a caller has them.
     """
 
     def __init__(
@@ -49,9 +50,11 @@ class Study:
         file: File,
         verdicts: Sequence[Any] = (),
         compared: Sequence[Comparison] | None = None,
+        pytorch_verdicts: Sequence[Any] = (),
     ) -> None:
         self.file = file
         self.verdicts = verdicts
+        self.pytorch_verdicts = pytorch_verdicts
         self.kept: dict[Hashable, Any] = {}
         self._compared = compared
 
@@ -101,6 +104,9 @@ class Predicted(Protocol):
     def of(self, file: File) -> Sequence[Any]:
         """The verdicts on `file`; none where there are none."""
 
+    def pytorch_of(self, file: File) -> Sequence[Any]:
+        """The same in PyTorch's loop, on both sides."""
+
 
 def studies_of(
     files: Sequence[File], predicted: Predicted | None = None, apply: Map = in_process
@@ -108,6 +114,15 @@ def studies_of(
     """The study of each of `files` by its path, with what is `predicted` of it. Their comparisons,
     which take longest, are made through `apply`."""
     return {
-        file.path: Study(file, predicted.of(file) if predicted else (), compared)
+        file.path: study_of(file, predicted, compared)
         for file, compared in zip(files, apply(comparisons, files), strict=True)
     }
+
+
+def study_of(
+    file: File, predicted: Predicted | None, compared: Sequence[Comparison] | None = None
+) -> Study:
+    """That of `file`, with what is `predicted` of it."""
+    if predicted is None:
+        return Study(file, (), compared)
+    return Study(file, predicted.of(file), compared, predicted.pytorch_of(file))

@@ -205,7 +205,7 @@ def test_another_program_answers_as_bench_does(load):
     ]
     size = theirs.headline[0].comparison.crossover.size
     assert size == pytest.approx(2 * CROSSOVER, rel=0.05)
-    assert f"The GPU wins from {units.size(size)} parameters" in glance(theirs).sentence
+    assert f"the GPU wins from {units.size(size)} parameters" in glance(theirs).sentence
     assert [each.model for each in theirs.speed_ups()] == list(DISC_MODELS)
     assert not study.of_program("jax").comparisons
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from plots.core.machines import SideBySide
-from plots.core.study import Predicted, Study
+from plots.core.study import Predicted, Study, study_of
 from plots.core.tables.table import Table
 from plots.file.file_order import machine
 from plots.file.quantities import TIME, Quantity
@@ -133,8 +133,7 @@ class Context:
         """What follows from `file`, made once for all sections."""
         study = self.studies.get(file.path)
         if study is None or study.file is not file:
-            verdicts = self.predictions.of(file) if self.predictions else ()
-            study = self.studies[file.path] = Study(file, verdicts)
+            study = self.studies[file.path] = study_of(file, self.predictions)
         return study
 
     def showing(self, files: Sequence[File], has: Callable[[File], object]) -> list[File]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a file at a glance: a strip, one sentence of at most MOST_WORDS, three lines."""
+"""The answer of a file at a glance: a strip and a sentence of at most MOST_WORDS for PyTorch's loop
+and for the fastest programs, and a few lines."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,15 @@ from plots.core.paired import pairs_sentence
 from plots.core.series import device_label
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.core.study import Study, once
+from plots.features.answer.programs import (
+    BOTH,
+    NAMES,
+    PYTORCH,
+    Answered,
+    answered,
+    loader_words,
+    why_they_differ,
+)
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
@@ -39,6 +49,9 @@ _MOST_MARKS = 6
 _ALIKE = 4 / 3  # sizes of cards that differ by less are no difference beside their bands
 _ANY = "any card"
 _NAME = 24  # characters of a name from the file
+_NO_PYTORCH = (
+    "PyTorch's own loop was not measured on both devices here; ./run --with-peers measures it."
+)
 _PLACES = {"batch": "training {} step by step", "copies": "training copies of {} at once"}
 _DATA = {"resident": "data on the GPU", "copied": "each batch copied there"}
 _PROGRAMS = {"eager": " launch by launch", "graph": " as graphs", "graph-epoch": " as one graph"}
@@ -47,26 +60,32 @@ _KINDS = {DISC.networks: "fully connected networks"}  # what people call the net
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """`strips` is None where no curve is compared; `sentence` is one fact; `lines` say by how much,
+    """`strips` is None where no curve is compared; `sentences` has a fact for each pair of
+    programs that is told of, the asker's first; `lines` say by how much,
     what moves it and what would change it, as far as the file knows. `to_share` says answer,
     machine and program in one line; empty where no curve over network sizes answers."""
 
     strips: Strips | None
-    sentence: str
+    sentences: tuple[str, ...]
     lines: tuple[str, ...]
     to_share: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """All that it answers."""
+        return " ".join(self.sentences)
+
 
 @once
-def glance(study: Study) -> Glance:
-    """What the file says; where it has no GPU's times, what the study's verdicts predict of cards,
-    the first of which answers."""
-    answer = _answer(study)
+def glance(study: Study, programs: tuple[str, ...] = BOTH) -> Glance:
+    """What the file says of `programs` (plots/features/answer/programs.py); where it has no GPU's
+    times, what the study's verdicts predict of cards, the first of which answers."""
+    answer = _answer(study, programs)
     doubt = why_it_cannot_tell(study.file)
     if not doubt:
         return answer
     again = f"Measure again on an idle machine. Taken as it is, the file says: {answer.sentence}"
-    return Glance(None, doubt, (again, *answer.lines))  # no strip, which would look sure
+    return Glance(None, (doubt,), (again, *answer.lines))  # no strip, which would look sure
 
 
 def why_it_cannot_tell(file: File) -> str:
@@ -81,10 +100,10 @@ def why_it_cannot_tell(file: File) -> str:
     )
 
 
-def _answer(study: Study) -> Glance:
+def _answer(study: Study, programs: tuple[str, ...]) -> Glance:
     file = study.file
-    if study.foremost:
-        return _of_curve(study, study.foremost)
+    if told := [*filter(None, (answered(study, of) for of in programs))]:
+        return _of_measured(study, told, programs)
     if curves := over_batches(study.comparisons) or over_copies(study):
         place, much = _PLACES[curves[0].measure], _at_the_largest_batch(study, curves[0])
         return _of_curves(curves, lambda curve: _name(curve.model), place, much=much)
@@ -92,8 +111,8 @@ def _answer(study: Study) -> Glance:
         return _of_networks(study)
     if on_device(training_rows(file, FORWARD), "cuda"):
         return _of_passes(study)
-    predicted = [(verdict, verdict.comparison) for verdict in study.verdicts if verdict.comparison]
-    return _of_cards(file, predicted) if predicted else _of_cpu(study)
+    predicted = {of: _predicted(study, of) for of in programs}
+    return _of_cards(study, predicted) if any(predicted.values()) else _of_cpu(study)
 
 
 def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
@@ -115,27 +134,38 @@ def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
 # --- a measured GPU
 
 
-def _of_curve(study: Study, first: Comparison) -> Glance:
-    file, compared, answers = study.file, study.comparisons, study.headline
+def _of_measured(study: Study, told: Sequence[Answered], programs: Sequence[str]) -> Glance:
+    """A strip for each of `told`; the lines are of the last, which has most ways and batches."""
+    main, file = told[-1], study.file
+    first, compared, answers = main.comparison, main.study.comparisons, main.study.headline
     batches = at_each_batch(compared, first)
     gpu = short_gpu(printable(file.machine.gpu or "GPU", _NAME))
-    strips = [
-        Strip(
-            f"{gpu}, {_batch(curve)}" if len(batches) > 1 else gpu,
-            segments_of(curve.crossover),
-            marks=_marks(study, curve) if curve is first else (),
-            crossover=curve.crossover.size,
+    strips = [_strip(f"{gpu}, {each.label}", each.comparison) for each in told[:-1]]
+    strips += [
+        _strip(
+            f"{gpu}, {main.label}{f', {_batch(curve)}' if len(batches) > 1 else ''}",
+            curve,
+            _marks(main.study, curve) if curve is first else (),
         )
-        for curve in batches[:_MOST_STRIPS]
+        for curve in batches[: _MOST_STRIPS - len(strips)]
     ]
     largest = answers[0].largest
-    lines = [speed_up_words(largest)] if largest else []
+    lines = [*(loader_words(study) if PYTORCH in programs else ())]
+    lines += [speed_up_words(largest)] if largest else []
     others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
     lines += _moved(batches[1:], list(filter(None, others)), answers[0])
+    lines += why_they_differ(told)
     lines += pairs_sentence(file, first, "the ") or _placed(answers)
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
-    return Glance(shown, _sentence(first), tuple(lines), _to_share(file, first, gpu))
+    sentences = [_sentence(each.comparison, lead=each.lead) for each in told]
+    if PYTORCH in programs and told[0].of != PYTORCH:
+        sentences.insert(0, _NO_PYTORCH)
+    return Glance(shown, tuple(sentences), tuple(lines), _to_share(file, told, gpu))
+
+
+def _strip(label: str, curve: Comparison, marks: tuple[Mark, ...] = ()) -> Strip:
+    return Strip(label, segments_of(curve.crossover), marks=marks, crossover=curve.crossover.size)
 
 
 def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
@@ -202,7 +232,7 @@ def _of_curves(
     others = (f"{name(curve)}: {crossover_words(curve.crossover)}." for curve in curves[1:4])
     first = curves[0]
     sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
-    return Glance(_strips(strips, first, of), sentence, (*much, *others)[:_MOST_LINES])
+    return Glance(_strips(strips, first, of), (sentence,), (*much, *others)[:_MOST_LINES])
 
 
 def _at_the_largest_batch(study: Study, first: Comparison) -> list[str]:
@@ -222,13 +252,13 @@ def _of_networks(study: Study, families: Sequence[str] = TRAINING, does: str = "
     rows = [row for family in families for row in training_rows(study.file, family)]
     if not on_device(rows, "cpu"):
         missing = "Only the GPU was measured; without the CPU's times there is nothing to compare."
-        return Glance(None, missing, ())
+        return Glance(None, (missing,), ())
     ratios = [ratio for family in families for ratio in study.speed_ups(family)]
     if not ratios:
         missing = (
             "CPU and GPU were measured, but no network on both, so there is nothing to compare."
         )
-        return Glance(None, missing, ())
+        return Glance(None, (missing,), ())
     ratios.sort(key=lambda ratio: (not unusual(ratio), ratio.ratio))
     networks = list({ratio.model: ratio for ratio in ratios}.values())
     lines = tuple(
@@ -236,10 +266,10 @@ def _of_networks(study: Study, families: Sequence[str] = TRAINING, does: str = "
     )
     how = networks[0].gpu.quantity.how
     if len(networks) == 1:
-        return Glance(None, _of_one(networks[0], does, how), lines)
+        return Glance(None, (_of_one(networks[0], does, how),), lines)
     wins = sum(ratio.winner == "gpu" for ratio in networks)
     of = f"{wins} of {counted(len(networks), 'network')}"
-    return Glance(None, f"The GPU {does} {of} {how} than the CPU.", lines)
+    return Glance(None, (f"The GPU {does} {of} {how} than the CPU.",), lines)
 
 
 def _of_one(only: SpeedUp, does: str, how: str) -> str:
@@ -260,29 +290,53 @@ def _of_passes(study: Study) -> Glance:
 # --- cards that were predicted
 
 
-def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Glance:
-    verdict, first = predicted[0]
-    name = short_gpu(verdict.card.name)
-    strips = _each_once(
-        Strip(
-            short_gpu(of_card.card.name),
-            segments_of(curve.crossover),
-            True,
-            _spread(map(_mark, _others(file, of_card))),
-            curve.crossover.size,
+_Predicted = Sequence[tuple[Verdict, Comparison]]
+
+
+def _predicted(study: Study, of: str) -> _Predicted:
+    """What each card would do, and from which size it would win, with the programs `of`."""
+    verdicts = study.pytorch_verdicts if of == PYTORCH else study.verdicts
+    return [(verdict, verdict.comparison) for verdict in verdicts if verdict.comparison]
+
+
+def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
+    file, strips, sentences, told = study.file, list[Strip](), list[str](), list[Answered]()
+    decide = ""
+    for of, pairs in predicted.items():
+        if not pairs:
+            continue
+        verdict, first = pairs[0]
+        made = _each_once(
+            Strip(
+                short_gpu(of_card.card.name),
+                segments_of(curve.crossover),
+                True,
+                _spread(map(_mark, _others(file, of_card))) if of != PYTORCH else (),
+                curve.crossover.size,
+            )
+            for of_card, curve in pairs[:_MOST_STRIPS]
         )
-        for of_card, curve in predicted[:_MOST_STRIPS]
-    )
-    conditions = f"{_kind(first)}, {_work(first)}"
-    card = f"the {name}"
-    if len(strips) == 1 < len(predicted):
-        strips, card = [replace(strips[0], label=f"{_ANY} (launches decide)")], _ANY
-    return Glance(
-        _strips(strips, first, conditions),
-        _sentence(first, f"predicted for {card}", if_one_kernel(verdict)),
-        (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
-        _to_share(file, first, f"{card.removeprefix('the ')} (predicted)"),
-    )
+        card = f"the {short_gpu(verdict.card.name)}"
+        if len(made) == 1 < len(pairs):
+            made, card, decide = [replace(made[0], label=_ANY)], _ANY, "; launches decide"
+        lead, label = NAMES[of]
+        told.append(Answered(of, lead, label, study, first))
+        strips += [replace(strip, label=f"{strip.label}, {label}") for strip in made]
+        beside = f"predicted for {card}{_of_this_cpu(verdict)}"
+        sentences.append(_sentence(first, beside, if_one_kernel(verdict), lead=lead))
+    # The lines are of our programs where these are told of: theirs have the most networks.
+    verdict, main = next(pairs[0] for pairs in reversed(predicted.values()) if pairs)
+    lines = (*_by_how_much(verdict, main, short_gpu(verdict.card.name)),)
+    lines += (*_other_networks(file, verdict), _measure_it(file))
+    shown = _strips(strips, main, f"{_kind(main)}, {_work(main)}{decide}")
+    share = _to_share(file, told, f"{card.removeprefix('the ')} (predicted)")
+    return Glance(shown, tuple(sentences), lines, share)
+
+
+def _of_this_cpu(verdict: Verdict) -> str:
+    """That the CPU's side was predicted, too, where it was."""
+    was_measured = verdict.chosen is None or verdict.chosen.was_measured
+    return "" if was_measured else " and this CPU"
 
 
 def _each_once(strips: Iterable[Strip]) -> list[Strip]:
@@ -366,7 +420,7 @@ def _of_cpu(study: Study) -> Glance:
     file, verdicts = study.file, study.verdicts
     rows = epoch_rows(file) or step_rows(file)
     if not rows:
-        return Glance(None, _no_training(file), ())
+        return Glance(None, (_no_training(file),), ())
     lines = [reach(file, rows)]
     copies = copies_sentences(study)[:1]
     if verdicts and not copies:
@@ -375,7 +429,7 @@ def _of_cpu(study: Study) -> Glance:
     missing = "No GPU was measured, and no curve of networks to predict one from."
     if on_device([row for row in file.own_rows if not row.failure], "cuda"):
         missing = "The GPU trained no network in this file, so there is no answer on training."
-    return Glance(None, missing, tuple(lines))
+    return Glance(None, (missing,), tuple(lines))
 
 
 def _no_training(file: File) -> str:
@@ -432,29 +486,34 @@ def _strips(strips: Iterable[Strip], first: Comparison, conditions: str = "") ->
     return Strips(title, tuple(strips), first.measure, conditions, quantity)
 
 
-def _to_share(file: File, curve: Comparison, gpu: str) -> str:
+def _to_share(file: File, told: Sequence[Answered], gpu: str) -> str:
+    curve = told[-1].comparison
     if curve.gpu.quantity.is_priced:
         return ""  # one line has no room for the prices
     cpu = file.machine.cpu
     processor = printable(short_processor(cpu.model), _NAME)
+    claims = (
+        f"{each.label}: {claim(each.comparison.crossover).removeprefix('the ')}" for each in told
+    )
     parts = (
-        f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}{_data(curve)}",
+        f"{'; '.join(claims)}; {_work(curve)}{_data(curve)}",
         f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
     return " · ".join(parts)
 
 
-def _sentence(curve: Comparison, predicted: str = "", kept: str = "") -> str:
-    """Who wins from which size, with as much of the conditions as MOST_WORDS leave room for. Of a
-    card that was `predicted`, `kept` says what is otherwise where one kernel may keep it."""
+def _sentence(curve: Comparison, predicted: str = "", kept: str = "", lead: str = "") -> str:
+    """Who wins from which size with the programs that `lead` names, and as much of the conditions
+    as MOST_WORDS leave room for. Of a card that was `predicted`, `kept` says what is otherwise
+    where one kernel may keep it."""
     kind, batch = _kind(curve), units.written(curve.batch)
     training = f" at batch {batch}" if batch else ""
     training = f" in forward passes{training}" if curve.family == FORWARD else training
     also = f", {_name(unusual(curve))}" if unusual(curve) else ""
     data = _data(curve)
     places = [
-        *(f", on {kind}{training}{also}{data}", f", on {kind}{training}{data}"),
+        *(f", on {kind}{training}{also}{data}", f",{training}{also}{data}"),
         *(f",{training}{data}", f", on {kind}", ""),
     ]
     if predicted:
@@ -462,12 +521,18 @@ def _sentence(curve: Comparison, predicted: str = "", kept: str = "") -> str:
         places = [*([f"{how}; {kept}"] if kept else []), *(f"{how}{place}" for place in places)]
     wins = curve.gpu.quantity.wins
     article, beside = ("a", f" ({predicted})") if predicted else ("the", "")
+    lead = f"{lead}, " if lead else ""
     if curve.crossover.kind == "ambiguous":  # of a few repetitions, whatever their medians say
-        some = f"There is no sure winner on the {kind}{training}{beside}, see the strip"
+        some = f"there is no sure winner on the {kind}{training}{beside}, see the strip"
     else:
-        some = f"{article.capitalize()} GPU {wins} at some sizes of the {kind}{training} and not at"
+        some = f"{article} GPU {wins} at some sizes of the {kind}{training} and not at"
         some += f" others{beside}, see the strip"
-    return _shortest(claim(curve.crossover, article=article, beside=predicted), places, some)
+    words = claim(curve.crossover, article=article, beside=predicted)
+    return _shortest(f"{lead}{words}", places, _capitalized(f"{lead}{some}"))
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _data(curve: Comparison) -> str:
@@ -477,7 +542,7 @@ def _data(curve: Comparison) -> str:
 
 def _shortest(text: str, places: Sequence[str], instead: str = "") -> str:
     """`text` with the first of `places` that leaves it at MOST_WORDS; `instead` where none does."""
-    text = f"{text[:1].upper()}{text[1:]}"
+    text = _capitalized(text)
     for place in places:
         if len(f"{text}{place}".split()) <= MOST_WORDS:
             return f"{text}{place}."

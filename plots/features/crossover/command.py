@@ -26,7 +26,7 @@ from plots.core.command import (
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
 from plots.core.page.section import Context, Section
-from plots.core.study import Study
+from plots.core.study import Study, study_of
 from plots.core.tables.table import Table
 from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
@@ -144,7 +144,7 @@ def _draw(studies: Sequence[Study], options: argparse.Namespace) -> list[str]:
     files = [study.file for study in studies]
     if options.of == TIME.name:
         predicted = predictions(files)
-        studies = [Study(of.file, predicted.of(of.file), of.comparisons) for of in studies]
+        studies = [study_of(of.file, predicted, of.comparisons) for of in studies]
     drawn = (
         [
             *([draw_strips(strips)] if (strips := glance(study).strips) else []),

@@ -201,11 +201,16 @@ class Predictions:
     fit: Fit
     groups: dict[Path, list[list[Verdict]]] = field(default_factory=dict)
     fits: dict[Path, Fit] = field(default_factory=dict)
+    pytorch: dict[Path, list[Verdict]] = field(default_factory=dict)
 
     def of(self, file: File) -> list[Verdict]:
         """The verdicts that answer for `file`: of training, or where it has none of forward passes;
         none where nothing is predicted."""
         return next(iter(self.groups.get(file.path, ())), [])
+
+    def pytorch_of(self, file: File) -> list[Verdict]:
+        """The same of training in PyTorch's loop, on both sides."""
+        return self.pytorch.get(file.path, [])
 
     def alone(self, file: File) -> "Predictions":
         """What is said where `file` alone is read."""

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose programs an answer is about: PyTorch's loop on both devices, which is what who asks runs,
+or the fastest program for each side.
+
+docs/method/headline.md, "Whose programs", says why both are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from plots import units
+from plots.core.crossover import Comparison
+from plots.core.curves import Curve
+from plots.core.headline import unusual
+from plots.core.study import Study, once
+from plots.file.rows import Row, median_of
+from plots.text import printable
+
+PYTORCH, FASTEST, OURS = "pytorch", "fastest", "ours"
+AS = (PYTORCH, FASTEST, OURS)  # what --as takes
+BOTH = (PYTORCH, FASTEST)  # what is told unless one is asked for
+USUAL = "usual"  # the script of a loop with a loader and a loss that is read in each step
+# The start of a sentence, and the label of a strip.
+NAMES = {
+    PYTORCH: ("In PyTorch's own loop", "PyTorch"),
+    FASTEST: ("With the fastest program for each side", "fastest"),
+    OURS: ("With our own programs", "ours"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """From which size the GPU wins with the programs `of`; `lead` names them at the start of a
+    sentence, `label` beside a strip."""
+
+    of: str
+    lead: str
+    label: str
+    study: Study
+    comparison: Comparison
+
+
+@once
+def answered(study: Study, of: str) -> Answered | None:
+    """The answer for the programs `of`, one of AS, as far as the file measured both devices."""
+    if of == PYTORCH:
+        return _of_pytorch(study)
+    its_study = _of_the_fastest(study) if of == FASTEST else study
+    if its_study.foremost is None:
+        return None
+    return Answered(of, *NAMES[of], its_study, its_study.foremost)
+
+
+def _of_pytorch(study: Study) -> Answered | None:
+    """The loop as people write it, or the one whose batches lie ready where that is all there is on
+    both devices."""
+    for script, lead in ((USUAL, "In PyTorch, as people write it"), ("", "In PyTorch's own loop")):
+        loop = pytorch_loop(study, script)
+        if loop.foremost is not None:
+            return Answered(PYTORCH, lead, "PyTorch", loop, loop.foremost)
+    return None
+
+
+@once
+def pytorch_loop(study: Study, script: str = "") -> Study:
+    """What follows from the rows of PyTorch's eager loop alone, on each device."""
+    of = study.of_program(PYTORCH, script)
+    rows = tuple(row for row in of.file.rows if _is_plain(row))
+    return Study(replace(of.file, rows=rows))
+
+
+def _is_plain(row: Row) -> bool:
+    """Whether it is started operation by operation, as torch does by itself."""
+    return all(
+        row.configuration.get(key, plain) == plain
+        for key, plain in (
+            ("execution", "eager"),
+            ("compiler", "none"),
+            ("layout", "default"),
+            ("pages", "default"),
+        )
+    )
+
+
+@once
+def _of_the_fastest(study: Study) -> Study:
+    """Of all programs whose batches lie ready; the same study where there is none but ours."""
+    others = tuple(row for row in study.file.peers if not row.script and row.copies == 1)
+    if not any(row.failure is None for row in others):
+        return study
+    return Study(replace(study.file, rows=(*study.file.rows, *others), peers=()))
+
+
+def loader_words(study: Study) -> list[str]:
+    """Up to which network the loader takes more of an epoch than the choice of the device gains, a
+    sentence; none where that is nowhere so, or not measured."""
+    ready = {each.model: each for each in pytorch_loop(study).speed_ups()}
+    decided = []
+    for usual in pytorch_loop(study, USUAL).speed_ups():
+        if lean := ready.get(usual.model):
+            cpu, gpu, without = map(_seconds, (usual.cpu, usual.gpu, lean.cpu))
+            if cpu - without > abs(cpu - gpu):
+                decided.append((usual.parameters, usual.model, cpu - without, cpu))
+    if not decided:
+        return []
+    size, model, loader, epoch = max(decided)
+    return [
+        f"Up to {printable(model, 24)} ({units.count(size)} parameters) PyTorch's loader takes "
+        f"more than the choice of a device gains: {units.seconds(loader)} of "
+        f"{units.seconds(epoch)} an epoch on the CPU. Batches cut from a tensor save it."
+    ]
+
+
+def why_they_differ(told: Sequence[Answered]) -> list[str]:
+    """How many times as long PyTorch's loop takes as the fastest on the smallest network of both, a
+    sentence; none where one of them is not told."""
+    sides = {each.of: each.study.speed_ups() for each in told}
+    if len(sides) < 2 or PYTORCH not in sides:
+        return []
+    loop, fastest = (
+        {each.model: each for each in reversed(networks) if not unusual(each) or of == PYTORCH}
+        for of, networks in sides.items()
+    )
+    both = [loop[model] for model in loop if model in fastest]
+    if not both:
+        return []
+    first = min(both, key=lambda each: each.parameters)
+    cpu, gpu = (
+        _seconds(getattr(first, side)) / _seconds(getattr(fastest[first.model], side))
+        for side in ("cpu", "gpu")
+    )
+    return [
+        f"Why they differ: on {printable(first.model, 24)} PyTorch's loop takes "
+        f"{units.significant(cpu, 2)} times as long as the fastest program on the CPU, and "
+        f"{units.significant(gpu, 2)} times on the GPU, as Python starts each operation. One CUDA "
+        "graph of the step, torch.compile or a larger batch closes the gap."
+    ]
+
+
+def _seconds(curve: Curve) -> float:
+    """Of a curve of one size."""
+    return median_of(curve.samples[0])
