@@ -26,6 +26,7 @@ from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
+from plots.features.predict.fit import SO_FAR
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
 from plots.file.quantities import TIME
@@ -279,7 +280,11 @@ def _of_cards(file: File, predicted: Sequence[tuple[Verdict, Comparison]]) -> Gl
     return Glance(
         _strips(strips, first, conditions),
         _sentence(first, f"predicted for {card}", if_one_kernel(verdict)),
-        (*_by_how_much(verdict, first, name), *_other_networks(file, verdict), _measure_it(file)),
+        (
+            *_by_how_much(verdict, first, name),
+            *_other_networks(file, verdict),
+            f"{_measure_it(file)} {SO_FAR}",
+        ),
         _to_share(file, first, f"{card.removeprefix('the ')} (predicted)"),
     )
 
