@@ -127,8 +127,8 @@ def host_of(loops: Sequence[Loop]) -> Host:
         return np.concatenate([errors, (values[:3] - expected) / spreads])
 
     start = np.concatenate([expected, np.full(len(machines), math.log(3e-6))])
-    found = np.exp(least_squares(off, start, loss="soft_l1").x).tolist()
-    beside, of_adam, work, *each = found
+    values = np.exp(least_squares(off, start, loss="soft_l1").x).tolist()
+    beside, of_adam, work, *each = values
     return Host(beside, of_adam, work, dict(zip(machines, each, strict=True)))
 
 
