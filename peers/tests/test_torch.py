@@ -16,6 +16,7 @@ from peers.pytorch import networks, ranks, rows  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.copies import Copies  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
+from peers.pytorch.counting import Counting  # noqa: E402
 from peers.pytorch.forward import Forward  # noqa: E402
 from peers.pytorch.ranks import SharedTraining, SharesInTurn  # noqa: E402
 from peers.pytorch.rows import prepare  # noqa: E402
@@ -47,6 +48,8 @@ from peers.tests import (  # noqa: E402
     trained,
 )
 from peers.verification import Mismatch, Tolerance, tolerance_of, verified  # noqa: E402
+from plots.core.costs import kept_cost  # noqa: E402
+from plots.features.predict.host import calls  # noqa: E402
 
 DISC_2 = {  # what bench tells of a row of it
     **trained("disc-2"),
@@ -74,6 +77,23 @@ def test_float64_is_the_golden_run(case, task):
 def test_networks_have_their_parameters(model, count):
     network = networks.network_of(NETWORKS[model])
     assert sum(parameter.numel() for parameter in network.parameters()) == count
+
+
+@pytest.mark.parametrize(
+    "model", ["disc-2", "disc-11", "heart", "policy", "lenet-5", "gpt-64", "vit-ti", "resnet-56"]
+)
+def test_calls_are_as_many_as_predictions_take(model):
+    """The dispatch mode counts on a small batch what plots/features/predict/host.py infers from
+    bench's launches; a recurrence is many calls on a CPU, and one on a GPU."""
+    cost = kept_cost(model)
+    label = cost.fields["optimizer"]
+    task = Task(NETWORKS[model], "uniform", 2, 2, Optimizer.of(label), label, 0, 0.0)
+    training = Training(task, CPU)
+    training.run()
+    with Counting() as counting:
+        training.run()
+    counted = sum(each["launches"] * each.get("count", 1) for each in counting.counts.operations)
+    assert calls(cost) == pytest.approx(counted, rel=0.2)
 
 
 def test_dropout_layers_are_numbered_as_in_bench():

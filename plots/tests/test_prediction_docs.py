@@ -24,10 +24,12 @@ from plots.core.cards import load_cards, overheads
 from plots.core.costs import find_cost
 from plots.core.tables.formats import as_markdown
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.predict.analysis import Wanted, outlooks, predict_times
-from plots.features.predict.answer import ends, verdicts
+from plots.features.predict import host
+from plots.features.predict.analysis import Wanted, predict_draws, predict_times
+from plots.features.predict.answer import ends, groups_of
 from plots.features.predict.data import KERNELS, PRODUCTS, observations
 from plots.features.predict.fit import (
+    SO_FAR,
     Fit,
     errors_of,
     fit,
@@ -36,16 +38,19 @@ from plots.features.predict.fit import (
     parameters_of,
     shares_card_or_network,
 )
+from plots.features.predict.host import LOOPS_PATH, is_small
 from plots.features.predict.links import load_scaling, loss_of, modelled
 from plots.features.predict.model import CEILINGS, PARAMETERS
 from plots.features.predict.simulate import Times, slower
 from plots.features.predict.simulate import ends as ends_of
 from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
+from plots.file.axes import OWN
+from plots.file.families import TRAINING, steps_of
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-FILE = ROOT / "results" / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
+DOCS, RESULTS = ROOT / "docs", ROOT / "results"
+FILE = RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
 CARDS = (
     *("t4", "rtx-2080-ti", "gtx-1650", "rtx-3060", "rtx-3060-laptop", "rtx-3090", "a10", "a100"),
     *("rtx-4050-laptop", "rtx-4060", "rtx-4060-laptop", "rtx-4090", "l4", "l40s", "h100", "h200"),
@@ -67,7 +72,10 @@ LEFT = {
     "both the card and the network": shares_card_or_network,
 }
 TABLE = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-PAGES = ("method.md", "evidence/prediction.md", "evidence/ranks.md")
+PAGES = (
+    *("method.md", "evidence/prediction.md", "evidence/prediction_pytorch.md"),
+    "evidence/ranks.md",
+)
 
 
 @cache
@@ -316,7 +324,7 @@ def crossovers(way: Way) -> dict[str, tuple[float, float, float]]:
     """The likeliest, earliest and latest crossover of each card of CARDS with the CPU of FILE."""
     wanted = Wanted(tuple(load_cards()[name] for name in CARDS), (way,), batch="100")
     sizes = {}
-    for verdict in verdicts(outlooks(loading.load_file(FILE), fitted(), wanted)):
+    for verdict in groups_of(loading.load_file(FILE), fitted(), wanted)[0][0]:
         assert verdict.comparison and verdict.comparison.crossover.size
         crossover = verdict.comparison.crossover
         sizes[verdict.card.id] = (crossover.size, *ends(crossover))
@@ -333,7 +341,7 @@ def widths() -> str:
         lines.append(texts)
     columns = (
         f"{group} {head}:"
-        for group in ("this program, graph", "PyTorch, eager")
+        for group in ("this program, graph", "PyTorch on both sides")
         for head in ("wins from", "earliest", "latest", "latest over earliest")
     )
     return table(
@@ -341,6 +349,117 @@ def widths() -> str:
         f"card | {' | '.join(columns)}",
         lines,
     )
+
+
+@cache
+def pytorch_on_cpus() -> tuple[tuple[host.Loop, Times], ...]:
+    """The loops that were measured on a CPU, each by a fit without its machine and its network, in
+    the band of one without its machine."""
+    every = host.load_loops()
+    known = {
+        machine: host.fitted_to([loop for loop in every if loop.machine != machine])
+        for machine in {loop.machine for loop in every if loop.seconds and loop.device == "cpu"}
+    }
+    made = []
+    for loop, seconds in host.left_out(every):
+        alone = known[loop.machine]
+        call = host.call_of(host.of_machine(loop.machine, every), alone.host, alone.loops)
+        draws = alone.cpu_draws(loop.cost, loop.ours, call)
+        made.append((loop, ends_of(draws * seconds / float(np.median(draws)))))
+    return tuple(made)
+
+
+def on_cpus() -> str:
+    """PyTorch's steps on one thread of each machine, predicted without it."""
+    lines, notes = [], []
+    for loop, times in pytorch_on_cpus():
+        if loop.threads == 1:
+            shown = beside(times, loop.seconds)
+            lines.append((loop.machine, loop.network, units.count(loop.batch), *shown))
+    for machine in dict.fromkeys(loop.machine for loop, _ in pytorch_on_cpus()):
+        its = [(loop, times) for loop, times in pytorch_on_cpus() if loop.machine == machine]
+        logs = [math.log(times.seconds / loop.seconds) for loop, times in its]
+        inside = sum(times.low <= loop.seconds <= times.high for loop, times in its)
+        far = factors(math.sqrt(float(np.mean(np.square(logs)))), max(map(abs, logs)))
+        notes.append(
+            f"{machine}, on one and two threads: off by a factor of {far[0]} (root mean square), "
+            f"{far[1]} at most; {inside} of {len(its)} steps lie in the band."
+        )
+    return table(
+        "Steps of PyTorch on a CPU, each predicted without its machine and its network",
+        "machine | network | batch: | measured: | predicted: | predicted from: | predicted to: | "
+        "in the band",
+        lines,
+        notes,
+    )
+
+
+@cache
+def pytorch_on_gpus() -> tuple[tuple[host.Loop, Times], ...]:
+    """The loops that were measured on a GPU, where none of a GPU is in the fit."""
+    every, cards = host.load_loops(), {"intel-xeon-6-207-16c": load_cards()["h200"]}
+    alone = host.fitted_to([loop for loop in every if loop.device == "cpu"])
+    made = []
+    for loop in (loop for loop in every if loop.device == "cuda"):
+        call = host.call_of(host.of_machine(loop.machine, every), alone.host, alone.loops)
+        starts = alone.gpu_call_draws(call)
+        card = cards[loop.machine]
+        draws = predict_draws(fitted(), loop.cost, card, WAYS[1], 1.0, call=starts)
+        made.append((loop, ends_of(draws)))
+    return tuple(made)
+
+
+def on_gpus() -> str:
+    """PyTorch's steps on each GPU, predicted without any."""
+    lines = [
+        (loop.machine, loop.network, units.count(loop.batch), *beside(times, loop.seconds))
+        for loop, times in pytorch_on_gpus()
+    ]
+    inside = sum(line[-1] == "yes" for line in lines)
+    return table(
+        "Eager steps of PyTorch on an H200, predicted by published operations and this CPU's",
+        "machine | network | batch: | measured: | predicted: | predicted from: | predicted to: | "
+        "in the band",
+        lines,
+        [f"{inside} of {len(lines)} lie in the band."],
+    )
+
+
+def loops() -> str:
+    """What LOOPS_PATH should hold: of each machine whose files have eager rows of PyTorch in f32
+    the fastest step of each network, and of ours on as many threads; ours alone of small networks
+    on one thread. Of a GPU a step counts where a CUDA graph of it takes less than half."""
+    theirs, ours, graphs = (dict[tuple[str, ...], float]() for _ in range(3))
+    for path in sorted(RESULTS.glob("*/*.json")):
+        file = loading.load_file(path)
+        for row in (*file.rows, *file.peers):
+            how = row.configuration
+            cost = find_cost(row.model, row.counters.get("batch", 0.0))
+            is_plain = row.family in TRAINING and not row.failure and row.copies == row.ranks == 1
+            if not cost or not is_plain or row.precision != "f32" or row.as_is:
+                continue
+            kind = {
+                ("pytorch", "eager"): theirs if how.get("compiler", "none") == "none" else None,
+                ("pytorch", "graph"): graphs,
+            }.get((row.program, row.execution), ours if row.program == OWN else None)
+            if kind is None or (kind is ours and row.device != "cpu"):
+                continue
+            named = (file.machine.id, row.model, row.batch, row.device, str(row.threads or ""))
+            kind[named] = min(kind.get(named, math.inf), row.median / steps_of(row))
+    machines = {machine for machine, *_ in theirs}
+    small = {
+        named
+        for named in ours
+        if named[0] in machines
+        and named[-1] == "1"
+        and is_small(find_cost(named[1], float(named[2])))
+    }
+    bound = {named for named in graphs if 2 * graphs[named] > theirs.get(named, math.inf)}
+    lines = ["machine,network,batch,device,threads,seconds,ours"]
+    for named in sorted((theirs.keys() | small) - bound):
+        times = (f"{kind[named]:.4g}" if named in kind else "" for kind in (theirs, ours))
+        lines.append(",".join([*named, *times]))
+    return "\n".join(lines) + "\n"
 
 
 def before(paths: Sequence[str]) -> str:
@@ -365,7 +484,7 @@ def before(paths: Sequence[str]) -> str:
 TABLES = {
     **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
     **{"networks": networks, "floors": floors, "widths": widths, "points": points},
-    "scaling": scaling,
+    **{"scaling": scaling, "pytorch on cpus": on_cpus, "pytorch on gpus": on_gpus},
 }
 
 
@@ -387,6 +506,17 @@ def written(text: str) -> str:
     return TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
 
 
+def test_what_a_prediction_says_of_bands_so_far_is_what_the_evidence_says():
+    evidence = " ".join((DOCS / "evidence" / "prediction.md").read_text("utf-8").split())
+    inside, rows = re.findall(r"(\d+) of (\d+) rows", SO_FAR)[0]
+    assert f"Of {rows} rows of networks that train there, {inside} lay in the band" in evidence
+
+
+@pytest.mark.slow
+def test_the_loops_of_pytorch_are_those_of_the_results():
+    assert LOOPS_PATH.read_text("utf-8") == loops(), "python -m plots.tests.test_prediction_docs"
+
+
 @pytest.mark.slow
 def test_every_table_is_in_a_document_as_the_check_writes_it():
     """Takes long, as each table has fits of its own."""
@@ -398,5 +528,7 @@ def test_every_table_is_in_a_document_as_the_check_writes_it():
 if __name__ == "__main__":
     if sys.argv[1:]:
         print(before(sys.argv[1:]))
+    else:
+        LOOPS_PATH.write_text(loops(), encoding="utf-8")
     for path, text in pages() if not sys.argv[1:] else ():
         path.write_text(written(text), encoding="utf-8")

@@ -23,13 +23,12 @@ from plots.features.advise.analysis import Prediction, from_own_rows, nearest, w
 from plots.features.advise.table import counted_rows, own_block, own_table, sentence, where_it_wins
 from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit
-from plots.features.predict.ways import PYTORCH, Way
+from plots.features.predict.ways import PYTORCH_WAY, Way
 from plots.file.families import EPOCH, TRAINING
 from plots.file.rows import File, Row
 from plots.text import listed
 from plots.text import sentence as as_sentence
 
-WAY = Way("eager", "resident", PYTORCH)
 _MOST_OF_MEMORY = 0.9  # of a card's, that a training gets
 _PARTS = ("parameters", "optimizer", "activations")
 _COUNTS = ("launches", "flops", "bytes")
@@ -76,7 +75,7 @@ def as_is(
     cost = _cost_of(first)
     precise = tuple(row for row in rows if row.precision == cost.precision)
     alone = replace(file, rows=precise, peers=())
-    adviser = _Counted(alone, cost.precision, cards=cards, fit=fit, ways=(WAY,))
+    adviser = _Counted(alone, cost.precision, cards=cards, fit=fit, ways=(PYTORCH_WAY,))
     return AsIs(
         network=own_network(alone, adviser, cost, count),
         ways=tuple(way for way in from_own_rows(precise, cost) if way.device == CPU),
@@ -159,7 +158,7 @@ def _cost_of(row: Row) -> Cost:
     )
     epoch = {
         **{"flops": flops, "bytes": size, "products": 0, "bytes_to_device": 0},
-        "device_launches": {"cuda": {WAY.execution: {WAY.data: launches}}},
+        "device_launches": {"cuda": {PYTORCH_WAY.execution: {PYTORCH_WAY.data: launches}}},
     }
     cost = cost_of_row(row, rows, epoch, operations)
     memory = counted["memory_bytes"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from plots import units
 from plots.core.bounds import Ceilings
+from plots.core.cards import load_cards
 from plots.core.crossover import Comparison, SpeedUp
 from plots.core.crossover_words import claim, crossover_words, ratio_words, speed_up_words
 from plots.core.headline import (
@@ -36,6 +37,8 @@ from plots.features.answer.programs import (
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
+from plots.features.predict.data import card_of
+from plots.features.predict.fit import SO_FAR
 from plots.file.families import EPOCH, FAMILIES, FORWARD, MINIBATCH, TRAINING
 from plots.file.ladders import DISC
 from plots.file.quantities import TIME
@@ -160,8 +163,22 @@ def _of_measured(study: Study, told: Sequence[Answered], programs: Sequence[str]
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     sentences = [_sentence(each.comparison, lead=each.lead) for each in told]
     if PYTORCH in programs and told[0].of != PYTORCH:
-        sentences.insert(0, _NO_PYTORCH)
+        strip, sentence = _pytorch_here(study, gpu)
+        shown = replace(shown, strips=(*strip, *shown.strips))
+        sentences.insert(0, sentence)
     return Glance(shown, tuple(sentences), tuple(lines), _to_share(file, told, gpu))
+
+
+def _pytorch_here(study: Study, gpu: str) -> tuple[list[Strip], str]:
+    """What PyTorch's loop would do on the GPU that others measured, a strip and a sentence; that it
+    is not known, without a strip."""
+    card = card_of(study.file, load_cards())
+    for verdict, curve in _predicted(study, PYTORCH):
+        if verdict.card == card:
+            strip = replace(_strip(f"{gpu}, PyTorch", curve), is_predicted=True)
+            beside = f"predicted for the {gpu}{_of_this_cpu(verdict)}"
+            return [strip], _sentence(curve, beside, lead=NAMES[PYTORCH][0])
+    return [], _NO_PYTORCH
 
 
 def _strip(label: str, curve: Comparison, marks: tuple[Mark, ...] = ()) -> Strip:
@@ -327,7 +344,7 @@ def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
     # The lines are of our programs where these are told of: theirs have the most networks.
     verdict, main = next(pairs[0] for pairs in reversed(predicted.values()) if pairs)
     lines = (*_by_how_much(verdict, main, short_gpu(verdict.card.name)),)
-    lines += (*_other_networks(file, verdict), _measure_it(file))
+    lines += (*_other_networks(file, verdict), f"{_measure_it(file)} {SO_FAR}")
     shown = _strips(strips, main, f"{_kind(main)}, {_work(main)}{decide}")
     share = _to_share(file, told, f"{card.removeprefix('the ')} (predicted)")
     return Glance(shown, tuple(sentences), lines, share)

@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plots.core import statistics
-from plots.core.cards import Card, load_cards, overheads
+from plots.core.cards import Card, load_cards
 from plots.core.cost import BENCH_PATH, Cost, Operation, memory_of
 from plots.core.costs import cost_of, pass_cost_of
 from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
+from plots.features.predict import host
 from plots.features.predict.data import card_of, is_plain
 from plots.features.predict.fit import Fit
+from plots.features.predict.host import VIEW
 from plots.features.predict.model import Demand, Stack, demand, our_demand
 from plots.features.predict.simulate import (
     Times,
@@ -35,13 +37,11 @@ from plots.features.predict.ways import (
     AUTO,
     OURS,
     WAYS,
-    Band,
     Way,
     floor,
     launch,
     persistent_band,
     persistent_share,
-    several,
     ways_of_passes,
 )
 from plots.file.axes import Items
@@ -69,6 +69,8 @@ class Outlook:
     crossovers: tuple[Comparison, ...]
     networks: tuple[SpeedUp, ...]
     problems: dict[str, tuple[str, ...]]
+    cpu: str = "this CPU, measured"
+    was_measured: bool = True
 
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
@@ -77,8 +79,12 @@ def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> T
     return draws if isinstance(draws, str) else ends(draws)
 
 
-def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
-    """The same in each draw. All networks, cards and numbers of rows have the same draws."""
+def predict_draws(
+    fit: Fit, cost: Cost, card: Card, way: Way, steps: float, *, call: np.ndarray | None = None
+) -> np.ndarray | str:
+    """The same in each draw. All networks, cards and numbers of rows have the same draws. `call`
+    are those of the seconds of a call of PyTorch's that starts work on a GPU, where more is known
+    of its machine than of others."""
     if way.execution == AUTO:
         return _auto_draws(fit, cost, card, way, steps)
     if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
@@ -96,7 +102,8 @@ def predict_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> n
             asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
         )
         return whole_seconds(step, steps, beside)
-    theirs = step_draws(fit, operations_of(cost), cost.precision, card)
+    count = host.fitted().host.count(cost)
+    theirs = step_draws(fit, operations_of(cost), cost.precision, card, count=count, call=call)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
     return whole_seconds(theirs, steps, beside)
 
@@ -144,13 +151,14 @@ def predict_limits(fit: Fit, cost: Cost, card: Card, way: Way) -> dict[str, floa
 class Wanted:
     """What to predict of rows of `families`: each of `cards` in each of `ways`, in one precision;
     of one batch size alone where `batch` names it. `second`: what a second of a card is in the
-    quantity of the file."""
+    quantity of the file, and `cpu_second` one of its CPU."""
 
     cards: tuple[Card, ...]
     ways: tuple[Way, ...] = WAYS
     precision: str = "f32"
     batch: str | None = None
     second: float = 1.0
+    cpu_second: float = 1.0
     families: tuple[str, ...] = TRAINING
 
     @property
@@ -160,7 +168,8 @@ class Wanted:
 
 
 def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
-    """What each card would do in each way, but for the card that `file` measured."""
+    """What each card would do in each way of this program, but for the card that `file` measured;
+    pytorch_outlooks() has PyTorch's."""
     measured_card = card_of(file, load_cards())
     rows = measured_rows(file, wanted)
     return [
@@ -168,6 +177,7 @@ def outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
         for card in wanted.cards
         if card != measured_card
         for way in wanted.ways
+        if way.loop == OURS
     ]
 
 
@@ -204,8 +214,7 @@ def _outlook(
             predicted.append(answer)
         else:
             problems.setdefault(answer, {})[row.model] = None
-    machine = replace(file.machine, gpu=card.name)
-    virtual = replace(file, machine=machine, rows=(*measured, *predicted))
+    virtual = with_card(file, card, (*measured, *predicted))
     return Outlook(
         card=card,
         way=way,
@@ -217,6 +226,11 @@ def _outlook(
         networks=tuple(map(_banded_speed_up, pairings(virtual, NETWORKS))),
         problems={reason: tuple(names) for reason, names in problems.items()},
     )
+
+
+def with_card(file: File, card: Card, rows: Sequence[Row]) -> File:
+    """`file` as if its machine had the card, with these rows alone."""
+    return replace(file, machine=replace(file.machine, gpu=card.name), rows=tuple(rows))
 
 
 def _banded_speed_up(pairing: Pairing) -> SpeedUp:
@@ -247,12 +261,19 @@ def _predicted_row(
     times = cost if isinstance(cost, str) else predict_times(fit, cost, card, way, steps_of(row))
     if isinstance(times, str):
         return times
+    configuration = {**way.configuration, "precision": wanted.precision}
+    return predicted_as(row, configuration, times, wanted.second)
+
+
+def predicted_as(row: Row, configuration: dict[str, str], times: Times, second: float) -> Row:
+    """What `row` would be so: its samples are the ends and the point of the band, in a quantity of
+    which a second is so much."""
     kept = {key: value for key, value in row.configuration.items() if row.axes[key].role == "what"}
     return replace(
         row,
         name=f"{NOT_MEASURED}: {row.name}",
-        configuration={**kept, **way.configuration, "precision": wanted.precision},
-        samples=wanted.second * np.array([times.low, times.seconds, times.high]),
+        configuration={**kept, **configuration},
+        samples=second * np.array([times.low, times.seconds, times.high]),
         counters={key: row.counters[key] for key in _COUNTED if key in row.counters},
         warnings=(),
         verification=None,
@@ -279,9 +300,6 @@ def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> C
 # ---- a step in PyTorch's eager loop: what it starts, and how long that takes on a card
 
 
-# Seconds of a step beside its operations, on the machine that docs/evidence/prediction.md names:
-# with SGD and with Adam.
-_BESIDE = Band(2.37e-4, 3.18e-4)
 # PyTorch's update moves so many times the bytes of ours, as it has a pass for each of its terms: by
 # how many arrays ours reads and writes (plots/core/mlp.py), of momentum 8 for 5, of Adam 19 for 7.
 _PASSES = {5: 8 / 5, 7: 19 / 7}
@@ -300,24 +318,34 @@ def operations_of(cost: Cost) -> tuple[Operation, ...]:
 
 
 def step_draws(
-    fit: Fit, operations: Sequence[Operation], precision: str, card: Card
+    fit: Fit,
+    operations: Sequence[Operation],
+    precision: str,
+    card: Card,
+    *,
+    count: float | None = None,
+    call: np.ndarray | None = None,
 ) -> np.ndarray | str:
     """The seconds of a step of these operations with data on the card, in each draw; or the reason
     why they are not known, a phrase.
 
     There is an operation for each kind of call that a step makes. Its `kind` is "product" or
     "convolution" with the shapes of their `products`, or "product" without shapes for a fused
-    attention; "normalization", "softmax" and "loss", which reduce; "update" of an optimizer; any
-    other moves memory alone. `launches` counts what Python or the backward pass starts for it,
-    views included. Do not count what a step takes beside its operations (the gradients set to
-    nothing, the start of the backward pass, the optimizer's own Python): it is added here.
+    attention; "normalization", "softmax" and "loss", which reduce; "update" of an optimizer; "view"
+    starts no kernel; any other moves memory alone. `launches` counts what Python or the backward
+    pass starts for it. `count` is how often all of them and what a step takes beside (the gradients
+    set to nothing, the start of the backward pass, the optimizer's own Python) ask the host for
+    something, the sum of launches and the usual if it is None; `call` as of predict_draws().
     """
-    asked = demand(operations, precision, card)
+    kernels = [each for each in operations if each.kind != VIEW]
+    asked = demand(kernels, precision, card)
     if not isinstance(asked, Demand):
         return asked
     step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
-    # The processor starts operations meanwhile; one that is slow at that is slow beside it, too.
-    torch = several(overheads("torch_operation"))
-    operation = around(torch, "operation")
-    beside = within(_BESIDE, "intercept") * operation / torch.middle
-    return np.maximum(step, beside + asked.operations * operation)
+    # The processor starts operations meanwhile.
+    known = host.fitted()
+    if call is None:
+        call = around(known.published, "operation")
+    if count is None:
+        count = sum(each.launches * each.count for each in operations) + known.host.beside
+    return np.maximum(step, count * call)

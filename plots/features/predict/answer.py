@@ -15,9 +15,10 @@ from plots.core.crossover_words import claim
 from plots.core.headline import own_batch, unusual, way
 from plots.core.machines import short_gpu
 from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, Outlook, Wanted, outlooks
-from plots.features.predict.data import observations
+from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
-from plots.features.predict.ways import AUTO, PYTORCH
+from plots.features.predict.pytorch import pytorch_outlooks
+from plots.features.predict.ways import AUTO, PYTORCH, PYTORCH_WAY, Way
 from plots.file.families import FORWARD, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File
@@ -104,10 +105,11 @@ def sentence(verdict: Verdict) -> str:
     if compared is None:
         networks = [network for _, network in fastest_ways(verdict.outlooks)]
         return f"{name}: {_of_networks(networks)}; {NOT_MEASURED}."
-    loop = "PyTorch" if verdict.chosen and verdict.chosen.way.loop == PYTORCH else ""
+    chosen = verdict.chosen
+    beside = f"against {chosen.cpu}" if chosen and chosen.way.loop == PYTORCH else ""
     passes = "a forward pass" if compared.family == FORWARD else ""
     batch = f"batch {compared.batch or '?'}"
-    training = ", ".join(filter(None, [passes, loop, way(compared), batch, unusual(compared)]))
+    training = ", ".join(filter(None, [passes, way(compared), batch, unusual(compared), beside]))
     wins = claim(compared.crossover, f"would {compared.gpu.quantity.win}")
     kept = if_one_kernel(verdict)
     return f"{name}: {wins} ({training}){kept and f'; {kept}'}; {NOT_MEASURED}."
@@ -175,13 +177,23 @@ def ends(crossover: Crossover) -> tuple[float, float]:
 # ---- what is predicted for a file, and for many at once: one fit to all, and the default cards
 
 
+def pytorch_verdicts(
+    file: File, cards: Sequence[Card], fit: Fit, ways: Sequence[Way] = (PYTORCH_WAY,)
+) -> list[Verdict]:
+    """What each of `cards`, but one that the file measured so, does in PyTorch's loop, against that
+    on the CPU of `file`: as measured there or else predicted, which `chosen.cpu` says; no card
+    where nothing is predicted. A `comparison` is None where `file` has no curve of epochs."""
+    made = pytorch_outlooks(file, fit, Wanted(tuple(cards), tuple(ways)))
+    return verdicts(outlook for outlook in made if outlook.networks)
+
+
 def groups_of(file: File, fit: Fit, wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
     """The verdicts on `file` of training, then of forward passes, of cards for which anything is
     predicted; and why there are no more, a phrase for each reason with its cards and networks."""
     groups, reasons = [], dict[tuple[str, tuple[str, ...]], dict[str, None]]()
     has_passes = any(row.family == FORWARD for row in file.rows)
     for asked in (wanted, wanted.of_passes) if has_passes else (wanted,):
-        ways = outlooks(file, fit, asked)
+        ways = [*outlooks(file, fit, asked), *pytorch_outlooks(file, fit, asked)]
         for outlook in ways:
             for problem in outlook.problems.items():
                 reasons.setdefault(problem, {})[outlook.card.id] = None
@@ -235,11 +247,18 @@ def predictions(
 
     fits, fitted, cards = [fit_to([file]) for file in files], fit_to([*files, *older]), load_cards()
     wanted = Wanted(tuple(cards[name] for name in DEFAULT_CARDS))
-    answers = apply(partial(_groups_alone, wanted=wanted), zip(files, fits, strict=True))
+    answers = [*apply(partial(_groups_alone, wanted=wanted), zip(files, fits, strict=True))]
     paths = [file.path for file in files]
     groups = {path: group for path, (group, _) in zip(paths, answers, strict=True)}
-    return Predictions(fitted, groups, dict(zip(paths, fits, strict=True)))
+    pytorch = {path: theirs for path, (_, theirs) in zip(paths, answers, strict=True)}
+    return Predictions(fitted, groups, dict(zip(paths, fits, strict=True)), pytorch)
 
 
-def _groups_alone(pair: tuple[File, Fit], wanted: Wanted) -> tuple[list[list[Verdict]], list[str]]:
-    return groups_of(*pair, wanted)
+def _groups_alone(
+    pair: tuple[File, Fit], wanted: Wanted
+) -> tuple[list[list[Verdict]], list[Verdict]]:
+    """With our programs, and in PyTorch's loop: there on the file's own card, too."""
+    file, fitted = pair
+    own = card_of(file, load_cards())
+    cards = [*wanted.cards, *([own] if own and own not in wanted.cards else [])]
+    return groups_of(file, fitted, wanted)[0], pytorch_verdicts(file, cards, fitted)

@@ -50,14 +50,20 @@ def draw_predicted(file: File, verdicts: Sequence[Verdict], fit: Fit) -> list[Ch
         words = doubt if comparison.crossover.kind == "ambiguous" else crossover_words
         findings.append(f"{_label(verdict)}: {words(comparison.crossover)}")
     common, cpu = compared[0][1].common, compared[0][1].cpu
-    family = FAMILIES[common["family"]]
+    family, beside = FAMILIES[common["family"]], _cpu(compared)
     alt = (
         f"{cpu.quantity.noun.capitalize()} of {family.a} against trainable "
-        f"parameters: the CPU measured, and the bands of cards that are {NOT_MEASURED}. "
+        f"parameters: {beside}, and the bands of cards that are {NOT_MEASURED}. "
         f"{'; '.join(findings)}."
     )
     pictures = render(partial(_draw, file, compared, fit))
     return [Chart(slug("-".join(["predicted", *common.values()]), 100), pictures, alt)]
+
+
+def _cpu(compared: Sequence[Compared]) -> str:
+    """What the cards are compared with: "this CPU, measured"."""
+    chosen = compared[0][0].chosen
+    return chosen.cpu if chosen else "this CPU"
 
 
 def _label(verdict: Verdict) -> str:
@@ -80,7 +86,7 @@ def _draw(file: File, compared: Sequence[Compared], fit: Fit, figure: Figure) ->
     threads = max(row.threads or 0 for row in file.rows)
     look = Looks(file.rows).of({"device": "cpu", "cpu_threads": str(threads)})
     shape = {**look.line, "linestyle": "-", "linewidth": 2.2, "markersize": 4.5, "zorder": 4}
-    lines = axes.plot(cpu.sizes, times, label="this CPU, measured", **shape)
+    lines = axes.plot(cpu.sizes, times, label=_cpu(compared), **shape)
     _draw_band(axes, cards)
     for place, (verdict, comparison) in enumerate(compared):
         lines += axes.plot(
@@ -133,6 +139,7 @@ def _lines(file: File, compared: Sequence[Compared], fit: Fit) -> list[str]:
     return [
         devices(file),
         f"GPU: {' or '.join(sorted(ways))}; batch {common['batch']}, {common['precision']}",
-        f"line: {printable(cpu.label, 60)}, measured; dashed, grey band: {NOT_MEASURED}",
+        f"line: {printable(cpu.label, 60)}, {_cpu(compared).rpartition(', ')[-1]}; "
+        f"dashed, grey band: {NOT_MEASURED}",
         f"band: {behind}; upright: from the earliest to the latest crossover",
     ]

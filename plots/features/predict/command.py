@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
             return complain([])
         cards = chosen_cards(options.gpu)
         _, second = asked_of_times("predict", options)
-        wanted = replace(_wanted(options, cards), second=second["gpu"])
+        wanted = replace(_wanted(options, cards), second=second["gpu"], cpu_second=second["cpu"])
         if not options.paths:
             raise CostError("predict: name result files, or folders; or ask for --gpus")
         ranks = _ranks(options)

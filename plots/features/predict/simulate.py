@@ -29,6 +29,7 @@ DIMENSIONS = (
     *("host 0", "host 1", "host 2", "operation", "intercept"),
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
     *("ours", "persistent"),  # of our programs: launches, times published ones; one kernel's share
+    "theirs",  # of PyTorch's steps on a CPU
 )
 
 

@@ -32,6 +32,7 @@ from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.links import loss
 from plots.features.predict.model import CEILINGS
 from plots.features.predict.ranks import Prospect, Together
+from plots.features.predict.ways import PYTORCH
 from plots.file.families import FAMILIES, FORWARD
 from plots.file.quantities import TIME, Quantity
 
@@ -81,6 +82,8 @@ def networks_table(
     short, quantity = FAMILIES[family].short, _quantity(verdicts)
     unit, ratio = quantity.unit, "GPU than CPU" if quantity is TIME else quantity.quotient()
     times = "times as fast" if quantity is TIME else "ratio"
+    was_measured = _was_measured(verdicts)
+    cpu = "measured" if was_measured else "predicted"
 
     def shown(key: str, title: str, place: int) -> Field:
         def value(of: tuple[Outlook, SpeedUp]) -> float:
@@ -100,7 +103,7 @@ def networks_table(
         text_field("model", "network", lambda of: of[1].model),
         count_field("params", "parameters", lambda of: of[1].parameters),
         *_work_fields(),
-        _cpu_field(f"cpu_{short}_{unit}", f"{short}, measured", quantity, "CPU"),
+        _cpu_field(f"cpu_{short}_{unit}", f"{short}, {cpu}", quantity, "CPU"),
         text_field("cpu_on", "on", lambda of: of[1].cpu.words.there, "CPU"),
         *_gpu_fields(),
         shown(f"predicted_{short}_{unit}", short, 1),
@@ -113,7 +116,8 @@ def networks_table(
         (Column("winner", quantity.better), winner),
     )
     title = (
-        f"{_title(family, verdicts)} on {machine} and on cards; those of cards are {NOT_MEASURED}"
+        f"{_title(family, verdicts)} on {machine} and on cards; "
+        f"{'those of cards' if was_measured else 'all'} are {NOT_MEASURED}"
     )
     return table_of(title, pairs, fields, notes)
 
@@ -149,7 +153,8 @@ def bands_table(verdicts: Sequence[Verdict], family: str, notes: Iterable[str]) 
         _cpu_field(f"cpu_{FAMILIES[family].short}_{quantity.unit}", "CPU", quantity),
         *(band_field(verdict.card) for verdict in verdicts),
     )
-    title = f"{_title(family, verdicts)}: CPU measured, cards {NOT_MEASURED} (from – to)"
+    sides = "CPU measured, cards" if _was_measured(verdicts) else "CPU and cards"
+    title = f"{_title(family, verdicts)}: {sides} {NOT_MEASURED} (from – to)"
     bold = f"Bold, or with an asterisk: surely {quantity.better} than the CPU."
     how = f"GPU: {' or '.join(ways)}. {bold}"
     return table_of(title, ordered, fields, (how, *notes))
@@ -239,13 +244,19 @@ def notes_of(verdicts: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
     outlook, network = _networks(verdicts)[0]  # all share its loop, precision and kind of family
     precision = network.gpu.configuration["precision"]
-    return band_notes(fit, precision, outlook.way.loop, of_passes=network.family == FORWARD)
+    beside = outlook.cpu if outlook.way.loop == PYTORCH else ""
+    return band_notes(fit, precision, beside, of_passes=network.family == FORWARD)
 
 
 def _networks(verdicts: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:
     """Each network on each card in each way."""
     outlooks = (outlook for verdict in verdicts for outlook in verdict.outlooks)
     return [(outlook, network) for outlook in outlooks for network in outlook.networks]
+
+
+def _was_measured(verdicts: Sequence[Verdict]) -> bool:
+    """Whether all that cards are compared with was."""
+    return all(outlook.was_measured for verdict in verdicts for outlook in verdict.outlooks)
 
 
 def _quantity(verdicts: Sequence[Verdict]) -> Quantity:

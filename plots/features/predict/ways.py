@@ -66,6 +66,10 @@ WAYS = (
 )
 
 
+# In PyTorch, as people run it.
+PYTORCH_WAY = Way("eager", "resident", PYTORCH)
+
+
 def ways_of_passes(ways: Iterable[Way]) -> tuple[Way, ...]:
     """Those of `ways` that forward passes have: eager or as a graph, where no earlier pass computes
     while a batch is copied."""
