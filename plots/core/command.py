@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from plots.core.machines import SORTS
 from plots.core.page.section import Block, Section
 from plots.core.page.text import tables_of, text_of
+from plots.core.study import AS, BOTH
 from plots.core.tables.formats import FORMATS, harmless, render
 from plots.core.tables.table import Table
 from plots.file import data_sheets, loading
@@ -95,6 +96,22 @@ def add_all(
 ) -> None:
     """Adds --all, for a command whose text is short without it."""
     parser.add_argument("--all", action="store_true", help=help)
+
+
+def add_as(parser: argparse.ArgumentParser) -> None:
+    """Adds --as; programs_of() says what it asks for."""
+    parser.add_argument(
+        "--as",
+        dest="programs",
+        choices=AS,
+        help="whose programs the answer is about: pytorch, its loop on both devices; fastest, the "
+        "fastest measured for each side; ours (default: pytorch, then fastest)",
+    )
+
+
+def programs_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """Whose answers are told, the asker's first."""
+    return (options.programs,) if options.programs else BOTH
 
 
 def add_of(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from plots.core.comparability import is_of_one_code, obstacles
 from plots.core.crossover import Comparison
 from plots.core.network import best, epoch_rows, on_device, per_iteration
-from plots.core.study import Study
+from plots.core.programs import answered
+from plots.core.study import PYTORCH, Study
 from plots.file.axes import DEVICES, Items
 from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
@@ -59,7 +60,8 @@ class Ratio:
 class Standing:
     """One machine among others.
 
-    `answer` is the comparison that gives its crossover, None where there is none. `times` has the
+    `answer` is the comparison that gives its crossover, None where there is none; `pytorch` is that
+    of PyTorch's loop. `times` has the
     fastest row for each network of SHOWN and device, `ratios` one for each family and device (or
     EITHER) that the baseline has, too. `obstacle` says why there are no ratios; empty where there
     are. `older` counts the machine's files that are not shown.
@@ -71,6 +73,7 @@ class Standing:
     ratios: dict[tuple[str, str], Ratio]
     obstacle: str = ""
     older: int = 0
+    pytorch: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +134,15 @@ def side_by_side(
 
     def standing(file: File) -> Standing:
         obstacle = "; ".join(obstacles(chosen, file)) if refuse and file is not chosen else ""
+        study = studies[file.path]
         return Standing(
             file=file,
-            answer=studies[file.path].foremost,
+            answer=study.foremost,
             times=_times(file),
             ratios={} if obstacle else _ratios(_works(file), reference),
             obstacle=obstacle,
             older=hidden.count(machine(file)),
+            pytorch=theirs.comparison if (theirs := answered(study, PYTORCH)) else None,
         )
 
     standings = ordered(map(standing, files), sort)

@@ -36,13 +36,19 @@ def once(
     return asked
 
 
+# Whose programs an answer is about (plots/core/programs.py).
+PYTORCH, FASTEST, OURS = "pytorch", "fastest", "ours"
+AS = (PYTORCH, FASTEST, OURS)  # what --as takes
+BOTH = (PYTORCH, FASTEST)  # what is told unless one is asked for
+
+
 class Study:
     """What follows from `file`, which is in one quantity: each thing is made when it is first asked
     for. What a feature finds out of a study is a function under @once.
 
     `verdicts` are what cards would do on its machine (plots/features/predict/answer.py) with our
     programs, and `pytorch_verdicts` in PyTorch's loop; none where nothing is predicted. `compared`
-    are its comparisons, where a caller has them.
+    are its comparisons, where a caller has them. `programs` says whose answers are told.
     """
 
     def __init__(
@@ -51,10 +57,12 @@ class Study:
         verdicts: Sequence[Any] = (),
         compared: Sequence[Comparison] | None = None,
         pytorch_verdicts: Sequence[Any] = (),
+        programs: tuple[str, ...] = BOTH,
     ) -> None:
         self.file = file
         self.verdicts = verdicts
         self.pytorch_verdicts = pytorch_verdicts
+        self.programs = programs
         self.kept: dict[Hashable, Any] = {}
         self._compared = compared
 
@@ -109,20 +117,25 @@ class Predicted(Protocol):
 
 
 def studies_of(
-    files: Sequence[File], predicted: Predicted | None = None, apply: Map = in_process
+    files: Sequence[File],
+    predicted: Predicted | None = None,
+    apply: Map = in_process,
+    programs: tuple[str, ...] = BOTH,
 ) -> dict[Path, Study]:
     """The study of each of `files` by its path, with what is `predicted` of it. Their comparisons,
     which take longest, are made through `apply`."""
     return {
-        file.path: study_of(file, predicted, compared)
+        file.path: study_of(file, predicted, compared, programs)
         for file, compared in zip(files, apply(comparisons, files), strict=True)
     }
 
 
 def study_of(
-    file: File, predicted: Predicted | None, compared: Sequence[Comparison] | None = None
+    file: File,
+    predicted: Predicted | None,
+    compared: Sequence[Comparison] | None = None,
+    programs: tuple[str, ...] = BOTH,
 ) -> Study:
     """That of `file`, with what is `predicted` of it."""
-    if predicted is None:
-        return Study(file, (), compared)
-    return Study(file, predicted.of(file), compared, predicted.pytorch_of(file))
+    ours, pytorch = (predicted.of(file), predicted.pytorch_of(file)) if predicted else ((), ())
+    return Study(file, ours, compared, pytorch, programs)

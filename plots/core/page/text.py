@@ -37,8 +37,8 @@ def _of_block(block: Block, every: bool, is_named: bool) -> Iterator[str]:
     names = [block.machine] if is_named and block.machine else []
     head = ": ".join([*names, *([block.title] if block.title else [])])
     lead = _paragraph(block.lead)
-    yield "\n".join(filter(None, [_paragraph(head), block.strip or lead]))
-    yield lead if block.strip else ""
+    yield "\n".join(filter(None, [_paragraph(head), lead or block.strip]))
+    yield block.strip if lead else ""
     points = (printable(point, 2 * LONGEST_NOTE) for point in block.points)
     yield "\n".join(wrapped(point, "  ", "- ") for point in points)
     yield from _of_tables(block.tables, block.machine, every)

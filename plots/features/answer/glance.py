@@ -22,18 +22,16 @@ from plots.core.headline import (
 from plots.core.machines import short_gpu, short_processor
 from plots.core.network import ODD, best, epoch_rows, on_device, step_rows, training_rows
 from plots.core.paired import pairs_sentence
-from plots.core.series import device_label
-from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.core.study import Study, once
-from plots.features.answer.programs import (
-    BOTH,
+from plots.core.programs import (
     NAMES,
-    PYTORCH,
     Answered,
     answered,
     loader_words,
     why_they_differ,
 )
+from plots.core.series import device_label
+from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
+from plots.core.study import PYTORCH, Study, once
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
@@ -80,10 +78,10 @@ class Glance:
 
 
 @once
-def glance(study: Study, programs: tuple[str, ...] = BOTH) -> Glance:
-    """What the file says of `programs` (plots/features/answer/programs.py); where it has no GPU's
+def glance(study: Study) -> Glance:
+    """What the file says of the study's programs (plots/core/programs.py); where it has no GPU's
     times, what the study's verdicts predict of cards, the first of which answers."""
-    answer = _answer(study, programs)
+    answer = _answer(study)
     doubt = why_it_cannot_tell(study.file)
     if not doubt:
         return answer
@@ -103,10 +101,10 @@ def why_it_cannot_tell(file: File) -> str:
     )
 
 
-def _answer(study: Study, programs: tuple[str, ...]) -> Glance:
-    file = study.file
+def _answer(study: Study) -> Glance:
+    file, programs = study.file, study.programs
     if told := [*filter(None, (answered(study, of) for of in programs))]:
-        return _of_measured(study, told, programs)
+        return _of_measured(study, told)
     if curves := over_batches(study.comparisons) or over_copies(study):
         place, much = _PLACES[curves[0].measure], _at_the_largest_batch(study, curves[0])
         return _of_curves(curves, lambda curve: _name(curve.model), place, much=much)
@@ -137,7 +135,7 @@ def machines(glances: Iterable[tuple[File, Glance]]) -> Strips | None:
 # --- a measured GPU
 
 
-def _of_measured(study: Study, told: Sequence[Answered], programs: Sequence[str]) -> Glance:
+def _of_measured(study: Study, told: Sequence[Answered]) -> Glance:
     """A strip for each of `told`; the lines are of the last, which has most ways and batches."""
     main, file = told[-1], study.file
     first, compared, answers = main.comparison, main.study.comparisons, main.study.headline
@@ -153,7 +151,7 @@ def _of_measured(study: Study, told: Sequence[Answered], programs: Sequence[str]
         for curve in batches[: _MOST_STRIPS - len(strips)]
     ]
     largest = answers[0].largest
-    lines = [*(loader_words(study) if PYTORCH in programs else ())]
+    lines = [*(loader_words(study) if PYTORCH in study.programs else ())]
     lines += [speed_up_words(largest)] if largest else []
     others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
     lines += _moved(batches[1:], list(filter(None, others)), answers[0])
@@ -162,23 +160,25 @@ def _of_measured(study: Study, told: Sequence[Answered], programs: Sequence[str]
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     sentences = [_sentence(each.comparison, lead=each.lead) for each in told]
-    if PYTORCH in programs and told[0].of != PYTORCH:
-        strip, sentence = _pytorch_here(study, gpu)
-        shown = replace(shown, strips=(*strip, *shown.strips))
+    if PYTORCH in study.programs and told[0].of != PYTORCH:
+        sentence, curve = _pytorch_here(study, gpu)
         sentences.insert(0, sentence)
+        if curve:
+            strip = replace(_strip(f"{gpu}, PyTorch", curve), is_predicted=True)
+            shown = replace(shown, strips=(strip, *shown.strips))
+            told = [Answered(PYTORCH, "", "PyTorch (predicted)", study, curve), *told]
     return Glance(shown, tuple(sentences), tuple(lines), _to_share(file, told, gpu))
 
 
-def _pytorch_here(study: Study, gpu: str) -> tuple[list[Strip], str]:
-    """What PyTorch's loop would do on the GPU that others measured, a strip and a sentence; that it
-    is not known, without a strip."""
+def _pytorch_here(study: Study, gpu: str) -> tuple[str, Comparison | None]:
+    """What PyTorch's loop would do on the GPU that others measured, a sentence, and the curve that
+    it is of; that it is not known, and None."""
     card = card_of(study.file, load_cards())
     for verdict, curve in _predicted(study, PYTORCH):
         if verdict.card == card:
-            strip = replace(_strip(f"{gpu}, PyTorch", curve), is_predicted=True)
             beside = f"predicted for the {gpu}{_of_this_cpu(verdict)}"
-            return [strip], _sentence(curve, beside, lead=NAMES[PYTORCH][0])
-    return [], _NO_PYTORCH
+            return _sentence(curve, beside, lead=NAMES[PYTORCH][0]), curve
+    return _NO_PYTORCH, None
 
 
 def _strip(label: str, curve: Comparison, marks: tuple[Mark, ...] = ()) -> Strip:
@@ -318,7 +318,7 @@ def _predicted(study: Study, of: str) -> _Predicted:
 
 def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
     file, strips, sentences, told = study.file, list[Strip](), list[str](), list[Answered]()
-    decide = ""
+    decide = card = ""
     for of, pairs in predicted.items():
         if not pairs:
             continue
@@ -353,7 +353,7 @@ def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
 def _of_this_cpu(verdict: Verdict) -> str:
     """That the CPU's side was predicted, too, where it was."""
     was_measured = verdict.chosen is None or verdict.chosen.was_measured
-    return "" if was_measured else " and this CPU"
+    return "" if was_measured else " and for this CPU"
 
 
 def _each_once(strips: Iterable[Strip]) -> list[Strip]:
@@ -534,7 +534,8 @@ def _sentence(curve: Comparison, predicted: str = "", kept: str = "", lead: str 
         *(f",{training}{data}", f", on {kind}", ""),
     ]
     if predicted:
-        how = _PROGRAMS.get(curve.gpu.configuration["execution"], "")
+        is_ours = "program" not in curve.gpu.configuration
+        how = _PROGRAMS.get(curve.gpu.configuration["execution"], "") if is_ours else ""
         places = [*([f"{how}; {kept}"] if kept else []), *(f"{how}{place}" for place in places)]
     wins = curve.gpu.quantity.wins
     article, beside = ("a", f" ({predicted})") if predicted else ("the", "")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from plots.core.command import (
     add_all,
+    add_as,
     add_charts,
     add_format,
     add_of,
@@ -20,6 +21,7 @@ from plots.core.command import (
     newest,
     print_sections,
     print_tables,
+    programs_of,
     quantity_of,
     save_charts,
 )
@@ -62,6 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
     add_format(parser)
     add_all(parser)
+    add_as(parser)
     add_of(parser)
     add_charts(parser)
     either = parser.add_mutually_exclusive_group()
@@ -108,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         return _summarize(files, problems, options)
     if name := next((name for name in _INSTEAD if getattr(options, name)), ""):
         return _instead(files, problems, options, name)
-    studies = list(map(Study, files))
+    studies = [Study(file, programs=programs_of(options)) for file in files]
     quantity, is_text = QUANTITIES[options.of], options.format == "text"
     tables = [] if is_text else [*_tables(studies)]
     if is_text:
@@ -144,7 +147,7 @@ def _draw(studies: Sequence[Study], options: argparse.Namespace) -> list[str]:
     files = [study.file for study in studies]
     if options.of == TIME.name:
         predicted = predictions(files)
-        studies = [study_of(of.file, predicted, of.comparisons) for of in studies]
+        studies = [study_of(of.file, predicted, of.comparisons, of.programs) for of in studies]
     drawn = (
         [
             *([draw_strips(strips)] if (strips := glance(study).strips) else []),

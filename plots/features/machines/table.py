@@ -156,7 +156,12 @@ def summary_table(standings: Sequence[Standing]) -> Table:
     notes: dict[str, int] = {}
     name = text_field("machine", "machine", lambda standing: standing.file.machine.id)
     title = f"Parameters of the {networks_of(standings)} from which the GPU wins"
-    fields = (name, *_crossover_fields(notes), *_HOW, _GPU, _FILE)
+    pytorch = text_field(
+        "pytorch",
+        "in PyTorch",
+        lambda each: each.pytorch and crossover_words(each.pytorch.crossover),
+    )
+    fields = (name, *_crossover_fields(notes), pytorch, *_HOW, _GPU, _FILE)
     return table_of(title, standings, fields, notes)
 
 

@@ -213,8 +213,8 @@ def peer_tables(study: Study, every: bool = False) -> list[Table]:
         for program in programs_of(file)
         if (family, program) in groups
     ]
-    tables = [as_is_table(file), *tables, script_table(file), crossover_table(study)]
-    return [*filter(None, tables)]
+    rest = script_table(file), crossover_table(study)
+    return [*filter(None, (as_is_table(file), *tables, *rest))]
 
 
 def as_is_table(file: File) -> Table | None:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from plots.core.command import (
+    add_as,
     add_baseline,
     add_of,
     add_output,
@@ -17,6 +18,7 @@ from plots.core.command import (
     complain,
     named_path,
     newest,
+    programs_of,
     quantity_of,
 )
 from plots.core.losses import made_of
@@ -64,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         help="also write each table of the page beside it, as a file of this format",
     )
+    add_as(parser)
     add_of(parser)
     add_sort(parser)
     add_baseline(parser, "the newest with a GPU, or the newest")
@@ -95,7 +98,9 @@ def run(options: argparse.Namespace) -> int:
         except UnknownMachineError as error:
             return complain([*problems, str(error)])
         try:
-            known = partial(_known, older=older, quantity=quantity, pool=pool)
+            known = partial(
+                _known, older=older, quantity=quantity, pool=pool, programs=programs_of(options)
+            )
             files, predicted, studies = made_of(files, known, problems) or ([], None, {})
             if quantity is not TIME:
                 notes += [
@@ -148,11 +153,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _known(
-    files: Sequence[File], older: Sequence[File], quantity: Quantity, pool: Pool
+    files: Sequence[File],
+    older: Sequence[File],
+    quantity: Quantity,
+    pool: Pool,
+    programs: tuple[str, ...],
 ) -> tuple[list[File], Predictions | None, dict[Path, Study]]:
     """The files, what cards would do on their machines, and what follows from them."""
     predicted = predictions(files, older, pool.map) if quantity is TIME else None
-    return list(files), predicted, studies_of(files, predicted, pool.map)
+    return list(files), predicted, studies_of(files, predicted, pool.map, programs)
 
 
 def _detail(text: str) -> int | None:

@@ -14,13 +14,10 @@ from plots import units
 from plots.core.crossover import Comparison
 from plots.core.curves import Curve
 from plots.core.headline import unusual
-from plots.core.study import Study, once
+from plots.core.study import FASTEST, OURS, PYTORCH, Study, once
 from plots.file.rows import Row, median_of
 from plots.text import printable
 
-PYTORCH, FASTEST, OURS = "pytorch", "fastest", "ours"
-AS = (PYTORCH, FASTEST, OURS)  # what --as takes
-BOTH = (PYTORCH, FASTEST)  # what is told unless one is asked for
 USUAL = "usual"  # the script of a loop with a loader and a loss that is read in each step
 # The start of a sentence, and the label of a strip.
 NAMES = {
