@@ -340,11 +340,11 @@ def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
         told.append(Answered(of, lead, label, study, first))
         strips += [replace(strip, label=f"{strip.label}, {label}") for strip in made]
         beside = f"predicted for {card}{_of_this_cpu(verdict)}"
-        sentences.append(_sentence(first, beside, if_one_kernel(verdict), lead=lead))
+        sentences.append(_sentence(first, beside, lead=lead))
     # The lines are of our programs where these are told of: theirs have the most networks.
     verdict, main = next(pairs[0] for pairs in reversed(predicted.values()) if pairs)
     lines = (*_by_how_much(verdict, main, short_gpu(verdict.card.name)),)
-    lines += (*_other_networks(file, verdict), f"{_measure_it(file)} {SO_FAR}")
+    lines += (*_what_moves(file, verdict), f"{_measure_it(file)} {SO_FAR}")
     shown = _strips(strips, main, f"{_kind(main)}, {_work(main)}{decide}")
     share = _to_share(file, told, f"{card.removeprefix('the ')} (predicted)")
     return Glance(shown, tuple(sentences), lines, share)
@@ -392,6 +392,14 @@ def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
             f"{' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
         ]
     return []
+
+
+def _what_moves(file: File, verdict: Verdict) -> list[str]:
+    """One kernel for the epoch, and other networks, in a line."""
+    kept = if_one_kernel(verdict)
+    kernel = [f"With our programs a GPU wins from {kept}."] if kept else []
+    moves = " ".join([*_other_networks(file, verdict), *kernel])
+    return [moves] if moves else []
 
 
 def _other_networks(file: File, verdict: Verdict) -> list[str]:
@@ -520,10 +528,9 @@ def _to_share(file: File, told: Sequence[Answered], gpu: str) -> str:
     return " · ".join(parts)
 
 
-def _sentence(curve: Comparison, predicted: str = "", kept: str = "", lead: str = "") -> str:
+def _sentence(curve: Comparison, predicted: str = "", lead: str = "") -> str:
     """Who wins from which size with the programs that `lead` names, and as much of the conditions
-    as MOST_WORDS leave room for. Of a card that was `predicted`, `kept` says what is otherwise
-    where one kernel may keep it."""
+    as MOST_WORDS leave room for; `predicted` says of which card it is, which was not measured."""
     kind, batch = _kind(curve), units.written(curve.batch)
     training = f" at batch {batch}" if batch else ""
     training = f" in forward passes{training}" if curve.family == FORWARD else training
@@ -536,7 +543,7 @@ def _sentence(curve: Comparison, predicted: str = "", kept: str = "", lead: str 
     if predicted:
         is_ours = "program" not in curve.gpu.configuration
         how = _PROGRAMS.get(curve.gpu.configuration["execution"], "") if is_ours else ""
-        places = [*([f"{how}; {kept}"] if kept else []), *(f"{how}{place}" for place in places)]
+        places = [f"{how}{place}" for place in places]
     wins = curve.gpu.quantity.wins
     article, beside = ("a", f" ({predicted})") if predicted else ("the", "")
     lead = f"{lead}, " if lead else ""

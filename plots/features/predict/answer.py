@@ -82,7 +82,7 @@ def _lateness(pair: tuple[Outlook, Comparison]) -> tuple[bool, bool, float, floa
 
 def if_one_kernel(verdict: Verdict) -> str:
     """Between which sizes the crossover lies where one kernel may train the whole epoch, a clause:
-    "500 to 10,000 if one kernel keeps it", the card; empty where that changes nothing."""
+    "500 to 10,000 if one kernel keeps the card"; empty where that changes nothing."""
     if verdict.auto is None or verdict.comparison is None:
         return ""
     low, high = ends(verdict.auto.crossover)
@@ -95,7 +95,7 @@ def if_one_kernel(verdict: Verdict) -> str:
         (False, True): f"at least {known}",
         (False, False): known,
     }[low in (0, math.inf), high in (0, math.inf)]
-    return f"{from_where} if one kernel keeps it" if from_where else ""
+    return f"{from_where} if one kernel keeps the card" if from_where else ""
 
 
 def sentence(verdict: Verdict) -> str:
