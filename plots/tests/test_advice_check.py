@@ -123,14 +123,14 @@ def test_a_compiler_is_another_programs(read):
 def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
     """(First call compiled - eager) / (step eager - compiled), which are 10 to an epoch."""
 
-    def entries(model: str, eager: float, compiled: float) -> list[dict[str, Any]]:
+    def entries(model: str, eager: float, compiled: float, **more: int) -> list[dict[str, Any]]:
         plain = synthetic_peers.theirs(cpu(model), compiler="none")
         other = synthetic_peers.theirs(cpu(model), compiler="inductor")
         made = synthetic.samples(plain, [eager] * 9, first_call_seconds=0.5)
-        return made + synthetic.samples(other, [compiled] * 9, first_call_seconds=20.5)
+        return made + synthetic.samples(other, [compiled] * 9, first_call_seconds=20.5, **more)
 
-    def said(*models: tuple[str, float, float]) -> tuple[dict[str, Any], str]:
-        measured = [entry for each in models for entry in entries(*each)]
+    def said(*models: tuple[str, float, float], **more: int) -> tuple[dict[str, Any], str]:
+        measured = [entry for each in models for entry in entries(*each, **more)]
         file = read(synthetic_peers.document(measured))
         table = advice_table(file, check_advice(file))
         (record,) = of(table.records(), "torch.compile")
@@ -143,6 +143,7 @@ def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
         "After 100,000 steps (disc-4, batch 100) torch.compile has repaid itself here "
         "(PyTorch, CPU)."
     ) in notes
+    assert "(PyTorch, CPU; its compiler had a cache on disk)" in said(once, cached_graphs=2)[1]
     record, notes = said(never)
     assert (record["repaid"], record["repaid_steps"]) == ("never here", None)
     assert "torch.compile never repays itself here (PyTorch, CPU)" in notes

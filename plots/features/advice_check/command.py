@@ -232,6 +232,8 @@ def _repaid_words(answers: Answers) -> Iterator[str]:
         if advice != _COMPILE:
             continue
         where = _where(program, device, pairs)
+        if any(pair.followed.counters.get("cached_graphs") for pair in pairs):
+            where += "; its compiler had a cache on disk"
         known = [(pair.repaid, pair.network) for pair in pairs if pair.repaid is not None]
         if not known:
             yield f"{advice} never repays itself here ({where}): its step is not shorter."
