@@ -140,18 +140,19 @@ def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
     record, notes = said(once)
     assert (record["repaid"], record["repaid_steps"]) == ("100,000", 100_000)
     assert (
-        "After 100,000 steps (disc-4, batch 100) torch.compile has repaid itself here "
-        "(PyTorch, CPU)."
+        "After 100,000 steps (an epoch of disc-4, batch 100) torch.compile has repaid itself here, "
+        "by medians (PyTorch, CPU)."
     ) in notes
-    assert "(PyTorch, CPU; its compiler had a cache on disk)" in said(once, cached_graphs=2)[1]
+    assert "batch 100, compiled before into a cache on disk)" in said(once, cached_graphs=2)[1]
     record, notes = said(never)
     assert (record["repaid"], record["repaid_steps"]) == ("never here", None)
     assert "torch.compile never repays itself here (PyTorch, CPU)" in notes
     record, notes = said(once, never, ("disc-8", 5e-3, 1e-3))
     assert record["repaid"] == "50,000 … never here"
     assert (
-        "After 50,000 (disc-8, batch 100) to 100,000 steps (disc-4, batch 100) torch.compile has "
-        "repaid itself here (PyTorch, CPU), and never for 1 of 3 networks."
+        "After 50,000 (an epoch of disc-8, batch 100) to 100,000 steps (an epoch of disc-4, batch "
+        "100) torch.compile has repaid itself here, by medians (PyTorch, CPU), and never for 1 of "
+        "3 rows."
     ) in notes
 
 
