@@ -24,8 +24,8 @@ TORCH_DEVICES = ("cuda", "mps", "xpu")
 
 
 def _axis(key: str, description: str, values: tuple[str, ...], role: str = "how") -> dict[str, Any]:
-    said = {"key": key, "description": description, "values": list(values), "unsaid": values[0]}
-    return {**said, "role": role}
+    values_there = {"values": list(values), "unsaid": values[0]}
+    return {"key": key, "description": description, "role": role, **values_there}
 
 
 LAYOUT = _axis("layout", "memory format of PyTorch's images", LAYOUTS)

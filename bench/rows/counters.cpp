@@ -67,6 +67,9 @@ const std::vector<Counter>& counters() {
       {"first_call_seconds", "s", once,
        "from the start of compilation to the end of the first iteration, without verification; on "
        "a GPU with machine.gpu.start_seconds"},
+      {"cached_graphs", "graphs", once,
+       "with torch.compile: graphs that its cache on disk had already, which makes "
+       "first_call_seconds shorter"},
       {"verification_seconds", "s", once,
        "time that the verification took, with what it shares with later rows of the same network"},
       {"device_seconds", "s", once,

@@ -27,7 +27,7 @@ from peers.pytorch.__main__ import Rows
 from peers.pytorch.counterparts import AXES, MODES, TRAINING
 from peers.pytorch.own_module import LOSSES, Module
 from peers.pytorch.own_training import OwnTraining, told_of, training_of
-from peers.pytorch.training import References
+from peers.pytorch.training import References, cached_graphs
 from peers.rows import Prepared, training_row
 from peers.tasks import Unsupported
 
@@ -118,7 +118,10 @@ class OwnRows(Rows):
             steps = rows / told["batch"]
             flops *= steps
             counted |= {"rows": rows, "epoch": {"flops": 0.0 if module.data else flops}}
+        before = cached_graphs()
         prepared = training_row(kind, configuration, counted, references)
+        if configuration.get("compiler") == "inductor":
+            prepared.once["cached_graphs"] = cached_graphs() - before
         prepared.once["first_call_seconds"] += self._start_seconds if on_gpu else 0
         prepared.begin = lambda: torch.set_num_threads(threads)
         # A user's batch is verified whole, whatever it costs: nobody knows how to part it.

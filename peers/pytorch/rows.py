@@ -15,7 +15,7 @@ from peers.pytorch.forward import Forward, exact_outputs
 from peers.pytorch.networks import RECURRENT
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.ranks import SharedTraining
-from peers.pytorch.training import Training, allow_tf32, where_tf32
+from peers.pytorch.training import Training, allow_tf32, cached_graphs, where_tf32
 from peers.pytorch.usual import Usual
 from peers.rows import Prepared, training_row
 from peers.verification import References
@@ -77,7 +77,10 @@ def _training(
         kind = Copies
     if _rounds_to_tf32(counted):
         configuration = {**configuration, "precision": "tf32"}  # whose tolerances it has
+    before = cached_graphs()
     prepared = training_row(kind, configuration, counted, references)
+    if configuration.get("compiler") == "inductor":
+        prepared.once["cached_graphs"] = cached_graphs() - before
     if isinstance(prepared.work, Usual):
         prepared.work.check_loader()
     if configuration["device"] == "cuda":

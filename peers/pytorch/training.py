@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -228,6 +229,13 @@ def allow_tf32(as_torch: bool) -> None:
 def where_tf32() -> list[str]:
     """The libraries that may compute in it now."""
     return [name for name, library in _TF32.items() if library.allow_tf32]
+
+
+def cached_graphs() -> int:
+    """How many graphs inductor's cache on disk had so far. Nothing is imported, as that is part of
+    a first call."""
+    utilities = sys.modules.get("torch._dynamo.utils")
+    return utilities.counters["inductor"]["fxgraph_cache_hit"] if utilities else 0
 
 
 def rows_of(x: torch.Tensor) -> int:

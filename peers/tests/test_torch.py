@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -309,6 +310,21 @@ def test_a_row_as_people_write_it_is_made_like_others():
     made.work.taken[1] = float("nan")
     with pytest.raises(Mismatch, match="a loss is not finite"):
         made.check()
+
+
+def test_a_compiled_row_says_how_many_graphs_were_in_a_cache(monkeypatch):
+    """Nothing is compiled."""
+    counters = importlib.import_module("torch._dynamo.utils").counters["inductor"]
+
+    def compiled(forward, **_):
+        counters["fxgraph_cache_hit"] += 2
+        return forward
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    rows = counterparts(ours("disc-2"), Wanted(modes=("eager", "compile")))
+    plain, other = (prepare(row, DISC_2, References(1), 0).once for row in rows)
+    assert "cached_graphs" not in plain and other["cached_graphs"] == 2
+    assert other["first_call_seconds"] > 0
 
 
 def test_a_loop_as_people_write_it_has_torchs_defaults_in_tf32(monkeypatch):

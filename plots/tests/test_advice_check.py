@@ -123,14 +123,14 @@ def test_a_compiler_is_another_programs(read):
 def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
     """(First call compiled - eager) / (step eager - compiled), which are 10 to an epoch."""
 
-    def entries(model: str, eager: float, compiled: float) -> list[dict[str, Any]]:
+    def entries(model: str, eager: float, compiled: float, **more: int) -> list[dict[str, Any]]:
         plain = synthetic_peers.theirs(cpu(model), compiler="none")
         other = synthetic_peers.theirs(cpu(model), compiler="inductor")
         made = synthetic.samples(plain, [eager] * 9, first_call_seconds=0.5)
-        return made + synthetic.samples(other, [compiled] * 9, first_call_seconds=20.5)
+        return made + synthetic.samples(other, [compiled] * 9, first_call_seconds=20.5, **more)
 
-    def said(*models: tuple[str, float, float]) -> tuple[dict[str, Any], str]:
-        measured = [entry for each in models for entry in entries(*each)]
+    def said(*models: tuple[str, float, float], **more: int) -> tuple[dict[str, Any], str]:
+        measured = [entry for each in models for entry in entries(*each, **more)]
         file = read(synthetic_peers.document(measured))
         table = advice_table(file, check_advice(file))
         (record,) = of(table.records(), "torch.compile")
@@ -140,17 +140,19 @@ def test_a_compiler_has_repaid_itself_after_so_many_steps(read):
     record, notes = said(once)
     assert (record["repaid"], record["repaid_steps"]) == ("100,000", 100_000)
     assert (
-        "After 100,000 steps (disc-4, batch 100) torch.compile has repaid itself here "
-        "(PyTorch, CPU)."
+        "After 100,000 steps (an epoch of disc-4, batch 100) torch.compile has repaid itself here, "
+        "by medians (PyTorch, CPU)."
     ) in notes
+    assert "batch 100, compiled before into a cache on disk)" in said(once, cached_graphs=2)[1]
     record, notes = said(never)
     assert (record["repaid"], record["repaid_steps"]) == ("never here", None)
     assert "torch.compile never repays itself here (PyTorch, CPU)" in notes
     record, notes = said(once, never, ("disc-8", 5e-3, 1e-3))
     assert record["repaid"] == "50,000 … never here"
     assert (
-        "After 50,000 (disc-8, batch 100) to 100,000 steps (disc-4, batch 100) torch.compile has "
-        "repaid itself here (PyTorch, CPU), and never for 1 of 3 networks."
+        "After 50,000 (an epoch of disc-8, batch 100) to 100,000 steps (an epoch of disc-4, batch "
+        "100) torch.compile has repaid itself here, by medians (PyTorch, CPU), and never for 1 of "
+        "3 rows."
     ) in notes
 
 

@@ -17,7 +17,7 @@ from plots.core.page.section import Block
 from plots.core.tables.cells import count_cell, number_cell, text_cell
 from plots.core.tables.table import Cell, Column, Table
 from plots.file.axes import OWN, Configuration
-from plots.file.families import TRAINING, steps_of
+from plots.file.families import FAMILIES, TRAINING, steps_of
 from plots.file.rows import File, Row, median_of
 from plots.text import printable
 
@@ -220,7 +220,7 @@ def _steps_words(pairs: Sequence[Pair]) -> str:
     """After how many steps the first call is repaid, from the network of the fewest to that of the
     most."""
     steps = sorted(pair.repaid for pair in pairs if pair.repaid is not None)
-    words = [units.count(count) for count in steps]
+    words = [units.size(count) for count in steps]
     if len(words) < len(pairs):
         words.append("never here")
     return words[0] if words[0] == words[-1] else f"{words[0]} … {words[-1]}"
@@ -232,17 +232,26 @@ def _repaid_words(answers: Answers) -> Iterator[str]:
         if advice != _COMPILE:
             continue
         where = _where(program, device, pairs)
-        known = [(pair.repaid, pair.network) for pair in pairs if pair.repaid is not None]
+        known = [
+            (pair.repaid, f"{FAMILIES[pair.followed.family].a} of {pair.network}{_cached(pair)}")
+            for pair in pairs
+            if pair.repaid is not None
+        ]
         if not known:
             yield f"{advice} never repays itself here ({where}): its step is not shorter."
             continue
         (least, first), (most, last) = min(known), max(known)
-        steps = f"{units.count(least)} steps ({first})"
+        steps = f"{units.size(least)} steps ({first})"
         if len(known) > 1:
-            steps = f"{units.count(least)} ({first}) to {units.count(most)} steps ({last})"
+            steps = f"{units.size(least)} ({first}) to {units.size(most)} steps ({last})"
         never = len(pairs) - len(known)
-        rest = f", and never for {never} of {len(pairs)} networks" if never else ""
-        yield f"After {steps} {advice} has repaid itself here ({where}){rest}."
+        rest = f", and never for {never} of {len(pairs)} rows" if never else ""
+        yield f"After {steps} {advice} has repaid itself here, by medians ({where}){rest}."
+
+
+def _cached(pair: Pair) -> str:
+    had = pair.followed.counters.get("cached_graphs")
+    return ", compiled before into a cache on disk" if had else ""
 
 
 def _plain_rows(

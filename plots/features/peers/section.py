@@ -407,8 +407,8 @@ def _how(row: Row) -> str:
 
 
 _FIRST = (
-    *("network", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds", "usual_seconds"),
-    *("most", "params"),
+    *("network", "iteration", "what", "on", "ratio", "low", "high", "seconds", "peer_seconds"),
+    *("usual_seconds", "most", "params"),
 )
 _NOTES = (
     "Theirs / ours above 1: ours is so many times as fast. Both took their repetitions in turn; "
