@@ -33,7 +33,8 @@ from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402
 from plots.features.training.table import best_table, on_both  # noqa: E402
-from plots.file import loading, rows  # noqa: E402
+from plots.file import fitness, loading, rows  # noqa: E402
+from plots.tests import days  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
@@ -79,8 +80,10 @@ def at_a_glance() -> Glance:
 
 
 def answer() -> str:
-    """The sentence that the page opens with."""
-    return f"> {at_a_glance().sentence}\n"
+    """The sentence that the page opens with, and what `validate --strict` says against its file."""
+    lacks = "; ".join(phrase.partition(": ")[0] for phrase in fitness.faults(measured()))
+    refused = f" (`validate --strict` refuses the file: {lacks}.)" if lacks else ""
+    return f"> {at_a_glance().sentence}{refused}\n"
 
 
 def tutorial() -> str:
@@ -182,6 +185,10 @@ class Block(NamedTuple):
 
 
 BLOCKS = {
+    **{
+        write.__name__: Block(EVIDENCE / "another_day.md", write)
+        for write in (days.instances, days.times, days.answers)
+    },
     "answer": Block(README, answer),
     "epochs": Block(README, epochs),
     "h200": Block(EVIDENCE / "peers.md", h200),
@@ -229,7 +236,12 @@ def test_a_citation_names_the_newest_release():
 
 def test_the_readme_is_short():
     assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
-    assert len(answer().removeprefix("> ").split()) <= MOST_WORDS
+    assert len(at_a_glance().sentence.split()) <= MOST_WORDS
+
+
+def test_a_file_that_the_readme_quotes_is_fit_or_quoted_with_what_it_lacks():
+    assert bool(fitness.faults(measured())) == ("`validate --strict` refuses the file" in answer())
+    assert fitness.faults(linked(README, "another")) == []
 
 
 def test_the_example_row_is_of_that_file():

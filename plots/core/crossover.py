@@ -155,10 +155,11 @@ def find_crossover(
     # Logarithm of the speedup, CPU time / GPU time: the GPU wins where it is positive.
     medians = cpu_times.logs[cpu_places] - gpu_times.logs[gpu_places]
     replicates = cpu_times.replicates[:, cpu_places] - gpu_times.replicates[:, gpu_places]
+    again = cpu_times.again[:, cpu_places] - gpu_times.again[:, gpu_places]
     places = zip(cpu_places, gpu_places, strict=True)
     counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
     question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
-    return _answer(sizes, medians, [replicates], question, counts)
+    return _answer(sizes, medians, [replicates], question, counts, [again])
 
 
 def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
@@ -187,11 +188,14 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     times = estimate(cpu, _CPU)
     low, middle, high = np.log(np.array(gpu.samples)[gpu_places]).T
-    replicates = [times.replicates[:, cpu_places] - end for end in (low, high)]
+    replicates, again = (
+        [drawn[:, cpu_places] - end for end in (low, high)]
+        for drawn in (times.replicates, times.again)
+    )
     counts = np.array([fewest_samples(cpu, place) for place in cpu_places])
     medians = times.logs[cpu_places] - middle
     question = Question(pairing.measure, is_band=True)
-    return _answer(sizes, medians, replicates, question, counts)
+    return _answer(sizes, medians, replicates, question, counts, again)
 
 
 def drawn_crossover(sizes: np.ndarray, draws: np.ndarray, question: Question) -> Crossover:
@@ -207,13 +211,16 @@ def _answer(
     replicates: Sequence[np.ndarray],
     question: Question,
     counts: np.ndarray,
+    again: Sequence[np.ndarray] = (),
 ) -> Crossover:
-    """`replicates`: of what is known, or of each end of a band, the earliest first. `counts` are
-    repetitions of each size; where some sizes have too few, the others decide."""
+    """`replicates`: of what is known, or of each end of a band, the earliest first; `again` as
+    these, of another day, where that differs. `counts` are repetitions of each size; where some
+    sizes have too few, the others decide."""
     enough = counts >= statistics.FEWEST_SAMPLES
+    again = again or replicates
     if np.count_nonzero(enough) > 1 and not enough.all():
-        replicates = [end[:, enough] for end in replicates]
-        some = _answer(sizes[enough], medians[enough], replicates, question, counts[enough])
+        replicates, again = ([end[:, enough] for end in ends] for ends in (replicates, again))
+        some = _answer(sizes[enough], medians[enough], replicates, question, counts[enough], again)
         return replace(some, left_out=int(np.count_nonzero(~enough)))
     logs = np.log(sizes)
     margin = np.full(len(sizes), math.log1p(question.equal_within))
@@ -237,8 +244,8 @@ def _answer(
         return replace(unsure, medians=answer)
     if not answer.size and kind != "ambiguous":
         return answer
-    low, _ = statistics.interval(_log_starts(replicates[0], logs))
-    _, high = statistics.interval(_log_starts(replicates[-1], logs))
+    low, _ = statistics.interval(_log_starts(again[0], logs))
+    _, high = statistics.interval(_log_starts(again[-1], logs))
     # At many undecided sizes the GPU loses somewhere by noise alone, in nearly all replicates.
     low_known = CPU_WINS in winners and low > -np.inf
     high_known = winners[-1] == GPU_WINS and high < np.inf

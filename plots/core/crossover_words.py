@@ -183,7 +183,11 @@ def instances_words(file: File, families: Collection[str]) -> str:
     figures: dict[str, None] = {}
     for spread in spreads.values():
         of = f" of {printable(spread.file, 60)}" if spread.file else ""
-        source = f"as in {counted(spread.rows, 'row')}{of}" if spread.rows else "assumed"
+        source = (
+            f"as in {counted(spread.programs, 'program')} that ran more than once{of}"
+            if spread.programs
+            else "as on the machines of committed files"
+        )
         figures[f"{units.significant(100 * spread.deviation, 2)} % ({source})"] = None
     return (
         f"Some rows were measured in fewer than {FEW} instances of their program: intervals add "

@@ -15,7 +15,7 @@ import numpy as np
 
 from plots.core.curves import Curve
 from plots.file.rows import Instances, median_of
-from plots.file.samples import FEW, by_instance
+from plots.file.samples import FEW, by_instance, days
 
 REPLICATES = 2000
 CONFIDENCE = 0.95
@@ -23,7 +23,7 @@ FEWEST_SAMPLES = 5  # with fewer too little is known about the noise: no interva
 ONE_INSTANCE = Instances()
 LEVEL = 0.9  # that a band is made for, where there are networks enough
 _SEED = 20_190_000
-_VALUE, _CHOICE = 0, 1  # names the random numbers of each purpose
+_VALUE, _CHOICE, _DAY = 0, 1, 2  # names the random numbers of each purpose
 _Samples = tuple[np.ndarray, Instances]
 
 
@@ -47,6 +47,16 @@ def _middle_ranks(count: int, stream: tuple[int, ...]) -> tuple[np.ndarray, np.n
     return low, np.floor(count * upper).astype(np.int32)
 
 
+@lru_cache(maxsize=256)
+def _scales(freedom: float) -> np.ndarray | float:
+    """What a standard deviation that is known with so many degrees of freedom may be in truth, as a
+    share of what it was measured to be: times a normal number, one of Student's t distribution."""
+    if math.isinf(freedom):
+        return 1.0
+    generator = np.random.default_rng([_SEED + 2, round(1000 * freedom)])
+    return (freedom / generator.chisquare(freedom, REPLICATES)) ** 0.5
+
+
 @lru_cache(maxsize=1024)
 def _deviates(count: int, stream: tuple[int, ...]) -> np.ndarray:
     """Medians of `count` numbers of the standard normal distribution, REPLICATES of them."""
@@ -68,6 +78,7 @@ def resampled_medians(
 
     They are the medians of resamples of units(); where there are few instances, what lies between
     them is added (T. Kalibera and R. Jones, Rigorous benchmarking in reasonable time, ISMM 2013).
+    In a replicate that is too much or too little for all rows alike, as one figure is for all.
     `stream` (whole numbers from 0) names the random numbers: the same give the same replicates,
     different ones independent replicates.
     """
@@ -77,7 +88,8 @@ def resampled_medians(
     count = len(set(instances.of)) or 1
     if count >= FEW or not instances.spread:
         return medians
-    return medians * np.exp(instances.spread * _deviates(count, stream))
+    apart = instances.spread * _scales(instances.freedom)
+    return medians * np.exp(apart * _deviates(count, stream))
 
 
 def interval(replicates: np.ndarray) -> tuple[float, float]:
@@ -112,11 +124,13 @@ class Estimate:
     """Natural logarithms of the seconds of a curve, or of other values: smaller is better, so those
     that are better when larger have the sign changed.
 
-    `logs` has one a size; `replicates` one line a replicate, one column a size.
+    `logs` has one a size; `replicates` one line a replicate, one column a size: what this run says.
+    `again` is what the same command would say on another day.
     """
 
     logs: np.ndarray
     replicates: np.ndarray
+    again: np.ndarray
 
 
 @lru_cache(maxsize=64)  # each curve is in many comparisons
@@ -130,10 +144,25 @@ def estimate(curve: Curve, side: int) -> Estimate:
         _estimate_at(candidates, sign, side, place)
         for place, candidates in enumerate(_candidates(curve))
     ]
+    replicates = np.stack([drawn for _, drawn in sizes], axis=1)
+    moved = [_of_days(known[0], side, place) for place, known in enumerate(_instances(curve))]
     return Estimate(
         logs=np.array([log for log, _ in sizes]),
-        replicates=np.stack([drawn for _, drawn in sizes], axis=1),
+        replicates=replicates,
+        again=_twice(replicates + np.stack(moved, axis=1)),
     )
+
+
+def _twice(replicates: np.ndarray) -> np.ndarray:
+    """`replicates` of a difference of two such runs: 2 ** 0.5 times as far from their middle."""
+    middle = np.median(replicates, axis=0)
+    return middle + 2**0.5 * (replicates - middle)
+
+
+def _of_days(instances: Instances, side: int, place: int) -> np.ndarray:
+    """What a day adds to the logarithms of a row's times, the same in all its instances."""
+    beyond = (days() ** 2 - 1) ** 0.5 * instances.spread * _scales(instances.freedom)
+    return beyond * _deviates(1, (_DAY, side, place))
 
 
 def _estimate_at(
@@ -178,5 +207,12 @@ def fewest_samples(curve: Curve, place: int = 0) -> int:
 
 def _candidates(curve: Curve) -> list[tuple[_Samples, ...]]:
     of_sizes = curve.candidates or [(samples,) for samples in curve.samples]
-    known = curve.instances or [(ONE_INSTANCE,) * len(each) for each in of_sizes]
-    return [tuple(zip(*each, strict=True)) for each in zip(of_sizes, known, strict=True)]
+    return [
+        tuple(zip(*each, strict=True)) for each in zip(of_sizes, _instances(curve), strict=True)
+    ]
+
+
+def _instances(curve: Curve) -> Sequence[tuple[Instances, ...]]:
+    """Those of the candidates at each size."""
+    of_sizes = curve.candidates or [(samples,) for samples in curve.samples]
+    return curve.instances or [(ONE_INSTANCE,) * len(each) for each in of_sizes]

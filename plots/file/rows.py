@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,21 +156,29 @@ class Instances:
     """Which instance of its program ran each repetition of a row, and how far such are apart.
 
     `of` is empty where one instance ran all. `spread` is the standard deviation of the logarithms
-    of times between the instances of one row, of rows of its family on its device.
+    of times between the instances of one row, of rows of its family on its device; it is known as
+    one of so many degrees of `freedom` is.
     """
 
     of: tuple[int, ...] = ()
     spread: float = 0.0
+    freedom: float = inf
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The `deviation` between instances (Instances.spread), measured on so many `rows`, 0 where it
-    is assumed; those are of another `file` of the machine where that is not empty."""
+    """The `deviation` between instances (Instances.spread), measured on so many `programs`, 0 where
+    it is assumed; those are of another `file` of the machine where that is not empty. `freedom` as
+    of Instances."""
 
     deviation: float
-    rows: int = 0
+    programs: int = 0
     file: str = ""
+    freedom: float = inf
+
+    def of(self, instances: Instances) -> Instances:
+        """`instances` that are known to be so far apart."""
+        return replace(instances, spread=self.deviation, freedom=self.freedom)
 
 
 @dataclass(frozen=True, slots=True)

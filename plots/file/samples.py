@@ -5,12 +5,15 @@ of one program are apart, which repetitions of one instance do not show.
 docs/method/intervals.md, "Instances", says what is measured and where the assumed figures are from.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
+from functools import cache
 from itertools import compress
-from statistics import median
+from pathlib import Path
+from statistics import fmean, median
 from typing import Any, Self
 
 import numpy as np
@@ -21,11 +24,12 @@ from plots.file.rows import File, Instances, Row, Spread, median_of
 from plots.text import counted
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
-_FEWEST_ROWS = 5  # that a spread is measured on
-_FEWEST_INSTANCES = 3  # of a row that shows a spread
-_TRAINING = 0.028  # Epoch rows on a CPU: 2.6 to 2.9 %
-_OTHERS = 0.078  # 121 rows of Gemm and Layer on a CPU, their median
-_ASSUMED = {"Epoch": _TRAINING, "Minibatch": _TRAINING}
+_FEWEST_PROGRAMS = 5  # of _FEWEST_INSTANCES, that say alone how far instances are apart
+_FEWEST_INSTANCES = 3
+_EFFICIENCY = 0.5  # of a median of variances, of two degrees of freedom each, beside their mean
+# What committed files show; plots/tests/days.py derives it from them.
+_COMMITTED = Path(__file__).parents[1] / "reference" / "instances.json"
+_STOLEN = 0.01  # of a processor: more of it, taken by a hypervisor, tells a busy machine
 _AS_OFTEN = 20  # instances that share a fact: so many that no chance is left
 _OF_ROW, _OF_SAMPLE = ("file", "machine", "row"), ("quantity", "instance", "repetition", "value")
 _FRAMES = ("polars", "pandas")  # the first that is installed makes the data frame
@@ -111,7 +115,8 @@ def in_quantity(file: File, quantity: Quantity) -> File:
     if quantity is TIME:
         return file
     converted = file.mapped(lambda row: _in_quantity(row, quantity))
-    return with_spreads([replace(converted, refinements=())])[0]
+    converted = replace(converted, refinements=())
+    return converted if quantity.is_fact else with_spreads([converted])[0]
 
 
 def _in_quantity(row: Row, quantity: Quantity) -> Row | None:
@@ -139,8 +144,9 @@ def by_instance(samples: np.ndarray, of: Sequence[int]) -> list[np.ndarray]:
 
 
 def with_spreads(files: Collection[File]) -> list[File]:
-    """`files` with Instances.spread in each row: what the rows of its family and device in its file
-    show; else what those of the newest file of its machine show; else an assumed figure."""
+    """`files` with Instances.spread in each row: what the programs of its family and device in its
+    file show that ran more than once; else what those of the newest file of its machine show; else
+    assumed()."""
     of_files = [_measured(file) for file in files]
     newest = sorted(zip(files, of_files, strict=True), key=lambda pair: pair[0].date)
     shown: dict[str, dict[tuple[str, str], Spread]] = {}
@@ -155,9 +161,7 @@ def with_spreads(files: Collection[File]) -> list[File]:
 
 def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
     spreads = {
-        (row.family, row.device): known.get(
-            (row.family, row.device), Spread(_ASSUMED.get(row.family, _OTHERS))
-        )
+        (row.family, row.device): known.get((row.family, row.device)) or _expected(file, row.device)
         for row in (*file.own_rows, *file.peers, *file.builds)
     }
 
@@ -165,23 +169,78 @@ def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
         spread = spreads.get((row.family, row.device))
         if spread is None:  # a command of a user's own
             return row
-        return replace(row, instances=replace(row.instances, spread=spread.deviation))
+        return replace(row, instances=spread.of(row.instances))
 
     return replace(file.mapped(told), spreads=spreads)
 
 
 def _measured(file: File) -> dict[tuple[str, str], Spread]:
-    """Family and device → the spread between instances of their rows, where enough show it."""
-    by_kind: dict[tuple[str, str], list[list[np.ndarray]]] = {}
-    for row in file.rows:
-        groups = [np.log(group) for group in by_instance(row.samples, row.instances.of)]
-        if row.failure is None and len(groups) >= _FEWEST_INSTANCES:
-            by_kind.setdefault((row.family, row.device), []).append(groups)
-    return {
-        key: Spread(spread_of(rows), len(rows))
-        for key, rows in by_kind.items()
-        if len(rows) >= _FEWEST_ROWS
+    """Family and device → the spread between instances of their programs, where any shows it."""
+    spreads = {
+        kind: spread_between(programs, _expected(file, kind[1]))
+        for kind, programs in runs_of(file).items()
     }
+    return {kind: spread for kind, spread in spreads.items() if spread.programs}
+
+
+def runs_of(file: File) -> dict[tuple[str, str], list[list[np.ndarray]]]:
+    """Family and device → the programs of the rows of `file`, each with the logarithms of times of
+    its instances. Rows that came to one program, such as "1 thread" and "auto on 16", are its."""
+    kinds: dict[tuple[str, str], dict[Hashable, list[np.ndarray]]] = {}
+    for row in file.rows:
+        if row.failure is None:
+            runs = [np.log(run) for run in by_instance(row.samples / row.count, row.instances.of)]
+            program = row.workload, *sorted(row.runs_as.items())
+            programs = kinds.setdefault((row.family, row.device), {})
+            programs.setdefault(program, []).extend(runs)
+    return {kind: [*programs.values()] for kind, programs in kinds.items()}
+
+
+def assumed(device: str, is_busy: bool = False) -> Spread:
+    """What lies between instances of rows on `device` if their file and machine do not show it: the
+    root mean square over the machines that committed files are of, each of which counts as one
+    degree of freedom; that of the widest where the machine `is_busy`."""
+    deviations = _committed()["deviations"]
+    shown = [*(deviations.get(device) or deviations["cpu"]).values()]
+    mean = fmean(deviation**2 for deviation in shown) ** 0.5
+    return Spread(max(shown) if is_busy else mean, freedom=len(shown))
+
+
+def days() -> float:
+    """How many times as far another day is from this one as one instance is from another."""
+    return _committed()["days"]
+
+
+@cache
+def _committed() -> dict[str, Any]:
+    return json.loads(_COMMITTED.read_text(encoding="utf-8"))
+
+
+def _expected(file: File, device: str) -> Spread:
+    """assumed() of the machine of `file`, which is busy where a hypervisor took its time."""
+    stolen = (row.measured.get("cpu_steal", np.zeros(1)).max() for row in file.rows)
+    return assumed(device, any(share > _STOLEN for share in stolen))
+
+
+def spread_between(programs: Sequence[Sequence[np.ndarray]], expected: Spread) -> Spread:
+    """What lies between the instances of `programs` of one kind, each with the logarithms of times
+    of its instances: those of one row, or of rows that came to one program.
+
+    Where enough programs have three instances, they alone say (spread_of()). Else all that ran more
+    than once say, in the mean, together with what is `expected` of machines, which counts as its
+    degrees of freedom do; where none ran more than once that is all.
+    """
+    several = [runs for runs in programs if len(runs) >= _FEWEST_INSTANCES]
+    if len(several) >= _FEWEST_PROGRAMS:
+        freedom = sum(len(runs) - 1 for runs in several) * _EFFICIENCY
+        return Spread(spread_of(several), len(several), freedom=freedom)
+    again = [np.array([*map(median_of, runs)]) for runs in programs if len(runs) > 1]
+    if not again:
+        return expected
+    squares = expected.freedom * expected.deviation**2
+    squares += sum(float(np.sum((medians - medians.mean()) ** 2)) for medians in again)
+    freedom = expected.freedom + sum(len(medians) - 1 for medians in again)
+    return Spread((squares / freedom) ** 0.5, len(again), freedom=freedom)
 
 
 def spread_of(rows: Sequence[Sequence[np.ndarray]]) -> float:

@@ -3,7 +3,7 @@
 
 plots/tests/test_simulations.py holds a part of them. One table, or all of them:
 
-    python -m plots.tests.simulate [thread-counts | noise | equal | rows | slow-row | pairs | peers]
+    python -m plots.tests.simulate [instances | thread-counts | noise | equal | rows | slow-row | …]
 """
 
 import sys
@@ -20,15 +20,18 @@ from plots.tests.simulate_curves import (
     Files,
     between_instances,
     bursts,
+    bursts_in_turn,
     coverage,
     decided,
     drift,
+    drifting,
     outlier,
     slow_repetitions,
 )
 from plots.tests.simulate_rows import NOISES, Runs, a_file, called, decided_by_pairs, ratios_covered
 
 _DESIGNS = (Design(9, 1), Design(5, 1), Design(3, 3), Design(1, 9))
+_FEWER = (Design(1, 5), Design(2, 5), Design(3, 3), Design(5, 1), Design(9, 1))
 _DEVIATIONS = (0.02, 0.03, 0.05)
 _SPREADS = ((0.03, 0.0), (0.078, 0.65))  # between instances, and of its logarithm between rows
 
@@ -60,16 +63,27 @@ def _thread_counts() -> Iterator[str]:
         yield f"noise of 21 %, {repetitions}, {threads}: {_percent(noisy.crossover)}"
 
 
+def _instances() -> Iterator[str]:
+    yield _header(["noise", *_FEWER])
+    for deviation in (0.03, 0.1, 0.28):
+        yield _instances_line(f"instances {deviation}", between_instances, deviation)
+    for words, more in (("bursts", bursts_in_turn), ("a drift of 30 %", drifting)):
+        yield _instances_line(f"instances 0.1, {words}", more, 0.1)
+
+
+def _instances_line(words: str, noise: Callable[[float, Design], Any], deviation: float) -> str:
+    cells = []
+    for design in _FEWER:
+        files = Files(design, noise(deviation, design), threads=2, of_one_program=True)
+        covered, ties = coverage(files, 500), decided(files, 500)
+        held = f"{_percent(covered.crossover)}, {_percent(covered.again)}"
+        cells.append(f"{held}, × {covered.width:.2f}, {_percent(ties)}")
+    return _line([words, *cells])
+
+
 def _noise() -> Iterator[str]:
-    yield _header(["noise", *_DESIGNS, "1 × 9, spread unknown"])
-    for deviation in _DEVIATIONS:
-        files = [
-            Files(design, between_instances(deviation, design), deviation) for design in _DESIGNS
-        ]
-        covered = [coverage(each, 1000) for each in (*files, replace(files[-1], spread=0.0))]
-        cells = [f"{_percent(each.crossover)}, × {each.width:.2f}" for each in covered]
-        yield _line([f"instances {100 * deviation:.0f} %", *cells])
     several = Design(9, 1), Design(3, 3)
+    yield _header(["noise", *several])
     noises: dict[str, Callable[[Design], Any]] = {
         "bursts on both sides, in turn": lambda design: bursts((0, 1), design),
         "bursts on the CPU alone": lambda design: bursts((0,), design),
@@ -79,8 +93,7 @@ def _noise() -> Iterator[str]:
     }
     for words, noise in noises.items():
         covered = [coverage(Files(design, noise(design)), 1000) for design in several]
-        nine, three = (f"{_percent(each.crossover)}, × {each.width:.2f}" for each in covered)
-        yield _line([words, nine, "", three, "", ""])
+        yield _line([words, *(f"{_percent(of.crossover)}, × {of.width:.2f}" for of in covered)])
     for slope in (0.3, 0.8):
         shaken = coverage(Files(noise=outlier(Design()), slope=slope), 400)
         words = f"{_percent(shaken.crossover)}, {shaken.ambiguous:.0%} ambiguous"
@@ -98,7 +111,7 @@ def _equal() -> Iterator[str]:
         ("a tenth slow, instances 5 %", slow_repetitions, 0.05, 1),
     ):
         shares = [
-            decided(Files(design, noise(deviation, design), deviation, threads), 2000)
+            decided(Files(design, noise(deviation, design), threads), 2000)
             for design in designs
         ]
         yield _line([words, *map(_percent, shares)])
@@ -152,6 +165,7 @@ def _peers() -> Iterator[str]:
 
 
 TABLES = {
+    "instances": _instances,
     "thread-counts": _thread_counts,
     "noise": _noise,
     "equal": _equal,

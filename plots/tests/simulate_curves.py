@@ -2,10 +2,11 @@
 """How often crossovers are right, on simulated curves whose truth is known.
 
 Noise within an instance is right-skewed; on top of it come instances, bursts, drift and outliers.
-What lies between instances is found as in a file, wherever its rows can show it.
+What the statistics assume of instances comes from the simulated file, as from any other, and from
+committed files.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,8 @@ from plots.core.crossover import find_crossover
 from plots.core.curves import Curve
 from plots.core.statistics import estimate
 from plots.file.axes import Label
-from plots.file.rows import Instances, median_of
-from plots.file.samples import by_instance, spread_of
+from plots.file.rows import Instances, Spread, median_of
+from plots.file.samples import assumed, by_instance, spread_between
 from plots.tests.synthetic_sweep import DISC_SIZES
 
 NOISE_WITHIN = 0.03  # the standard deviation within an instance, of the logarithms of times
@@ -24,6 +25,8 @@ SLOPE = 0.8  # of the speedup over the size, both in logarithms
 _LOGS = np.log(DISC_SIZES)
 _PASS = 240  # rows of a sweep, that lie between two instances of one row
 _BURST, _SLOWER, _SHARE = (20, 200), 1.6, 0.15  # of repetitions, and of the time
+
+NOTHING = Spread(0.0)
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]  # a side's: sizes x repetitions
 
@@ -39,18 +42,17 @@ class Design:
     def count(self) -> int:
         return self.instances * self.repetitions
 
-    def of(self, spread: float = 0.0) -> Instances:
+    def of(self, spread: Spread = NOTHING) -> Instances:
         """As a row has it, if instances are known to be so far apart."""
-        if self.instances == 1:
-            return Instances((), spread)
         ran = np.repeat(np.arange(self.instances), self.repetitions)
-        return Instances(tuple(ran.tolist()), spread)
+        return spread.of(Instances(tuple(ran.tolist()) if self.instances > 1 else ()))
 
-    def spread(self, rows: Sequence[np.ndarray], told: float) -> float:
-        """What the statistics of a file take for the spread between instances of such `rows`, the
-        logarithms of their times: what they show; else what is `told`, as by another file."""
+    def spread(self, programs: Iterable[Sequence[np.ndarray]]) -> Spread:
+        """What the statistics take for the spread between instances, where the rows of each of the
+        `programs` of a file have these logarithms of times on a CPU."""
         of = self.of().of
-        return spread_of([by_instance(row, of) for row in rows]) if self.instances > 2 else told
+        shown = [[run for row in rows for run in by_instance(row, of)] for rows in programs]
+        return spread_between(shown, assumed("cpu"))
 
     def repeated(self, of_instances: np.ndarray) -> np.ndarray:
         """What each instance has (the last axis), for each of its repetitions."""
@@ -62,11 +64,13 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Shares of files whose interval holds the true crossover, and of sizes whose interval holds
-    the true speedup; `width` is that of a crossover's interval, a factor, its median. `bias` is
-    the median of log(crossover / truth), `speed_up_bias` the mean; `ambiguous` a share of files."""
+    """Shares of files whose interval holds the true crossover, and that of another file like it
+    (`again`); and of sizes whose interval holds the true speedup. `width` is that of a crossover's
+    interval, a factor, its median. `bias` is the median of log(crossover / truth), `speed_up_bias`
+    the mean; `ambiguous` a share of files."""
 
     crossover: float
+    again: float
     speed_up: float
     width: float
     bias: float
@@ -137,9 +141,23 @@ def _bursts(generator: np.random.Generator, count: int) -> np.ndarray:
 
 
 def drift(design: Design) -> Noise:
-    """Both sides become slower by 30 % over the run."""
-    slower = design.repeated(np.linspace(0, np.log(1.3), design.instances))
-    return lambda *_: np.tile(slower, (len(_LOGS), 1))
+    """Both sides become slower by 30 % over the run, pass by pass and row by row."""
+    share = np.linspace(0, 1, len(_LOGS))[:, None] + design.repeated(np.arange(design.instances))
+    return lambda *_: np.log(1.3) * share / design.instances
+
+
+def bursts_in_turn(between: float, design: Design) -> Noise:
+    """As bursts() of both sides, with instances that differ by `between`."""
+    return _both(between_instances(between, design), bursts((0, 1), design))
+
+
+def drifting(between: float, design: Design) -> Noise:
+    """As drift(), with instances that differ by `between`."""
+    return _both(between_instances(between, design), drift(design))
+
+
+def _both(first: Noise, second: Noise) -> Noise:
+    return lambda generator, side: first(generator, side) + second(generator, side)
 
 
 def outlier(design: Design) -> Noise:
@@ -160,17 +178,15 @@ def _quiet(*_: object) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files with a CPU's curve, of the best of several thread counts (COUNTS), and a GPU's.
-
-    `spread` is what the statistics are told of what lies between instances where these are too few
-    to show it.
-    """
+    """Files with a CPU's curve, of the best of several thread counts (COUNTS), and a GPU's. The
+    counts are `of_one_program` if each came to the same, as auto does; as many rows of the GPU do
+    so, then."""
 
     design: Design = Design()
     noise: Noise = _quiet
-    spread: float = 0.0
     threads: int = 1
     counts: str = "equal"
+    of_one_program: bool = False
     noise_within: float = NOISE_WITHIN
     slope: float = SLOPE
 
@@ -178,29 +194,31 @@ class Files:
         """Those of one file in which the speedups are exp(`ratios`)."""
         error = standard_error(self.design.count, self.noise_within)
         slower = [error * COUNTS[self.counts](place) for place in range(self.threads)]
-        cpu, gpu = (
-            [self._logs(generator, logs + more, side) for more in counts]
-            for side, (logs, counts) in enumerate(((ratios, slower), (0 * ratios, [0.0])))
-        )
-        return self._curve(cpu), self._curve(gpu)
+        cpu = [self._logs(generator, ratios + more, 0) for more in slower]
+        rows = self.threads if self.of_one_program else 1
+        gpu = [self._logs(generator, 0 * ratios, 1) for _ in range(rows)]
+        return self._curve(cpu, len(cpu)), self._curve(gpu, 1)
 
     def _logs(self, generator: np.random.Generator, logs: np.ndarray, side: int) -> np.ndarray:
         inside = within(generator, (len(logs), self.design.count), self.noise_within)
         return logs[:, None] + self.noise(generator, side) + inside
 
-    def _curve(self, counts: list[np.ndarray]) -> Curve:
-        candidates = tuple(zip(*map(np.exp, counts), strict=True))
+    def _curve(self, counts: list[np.ndarray], most: int) -> Curve:
+        """The best of the first `most` counts; all of them show how far instances are apart."""
+        candidates = tuple(zip(*map(np.exp, counts[:most]), strict=True))
         samples = tuple(min(each, key=median_of) for each in candidates)
-        spread = self.design.spread([row for count in counts for row in count], self.spread)
-        known = ((self.design.of(spread),) * len(counts),) * len(samples)
-        several = candidates if len(counts) > 1 else ()
+        rows = [*zip(*counts, strict=True)]
+        if not self.of_one_program:
+            rows = [(row,) for of_size in rows for row in of_size]
+        known = ((self.design.of(self.design.spread(rows)),) * most,) * len(samples)
+        several = candidates if most > 1 else ()
         return Curve(Label(), {}, DISC_SIZES, samples, several, known)
 
 
 def coverage(files: Files, count: int) -> Coverage:
     """Of `count` files whose crossover lies anywhere in the sizes."""
     generator = np.random.default_rng(7)
-    hits, widths, biases, is_open, size_hits, size_biases = [], [], [], [], [], []
+    hits, again, widths, biases, is_open, size_hits, size_biases = [], [], [], [], [], [], []
     for _ in range(count):
         truth = float(generator.uniform(_LOGS[1], _LOGS[-2]))
         ratios = files.slope * (_LOGS - truth)
@@ -210,6 +228,8 @@ def coverage(files: Files, count: int) -> Coverage:
         is_open.append(crossover.kind == "ambiguous")
         biases += [np.log(crossover.size) - truth] if crossover.size else []
         hits.append(low <= truth <= high)
+        other = find_crossover(*files.curves(generator, ratios)).size
+        again += [low <= np.log(other) <= high] if other else []
         widths.append(high - low)
         sides = estimate(cpu, 0), estimate(gpu, 1)
         replicates = sides[0].replicates - sides[1].replicates
@@ -219,6 +239,7 @@ def coverage(files: Files, count: int) -> Coverage:
         size_biases += (sides[0].logs - sides[1].logs - ratios).tolist()
     return Coverage(
         crossover=float(np.mean(hits)),
+        again=float(np.mean(again)),
         speed_up=float(np.mean(size_hits)),
         width=float(np.exp(np.median(widths))),
         bias=float(np.median(biases)) if biases else 0.0,

@@ -14,7 +14,7 @@ from plots.file import loading
 from plots.file.rows import File
 from plots.file.samples import with_spreads
 from plots.tests import synthetic
-from plots.tests.simulate_curves import NOISE_WITHIN, Design, within
+from plots.tests.simulate_curves import NOISE_WITHIN, NOTHING, Design, within
 
 # Logarithms of times in one instance; their standard deviation is NOISE_WITHIN where there is one.
 NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
@@ -69,13 +69,12 @@ class Runs:
 
     def _written(self, file: File, logs: np.ndarray, place: int) -> File:
         row = file.rows[0]
-        instances = self.designs[place].of(self.between)
+        instances = self.designs[place].of()
         rows = tuple(
             replace(row, name=f"{row.name}/{index}", index=index, samples=each, instances=instances)
             for index, each in enumerate(1e-3 * np.exp(logs))
         )
-        written = replace(file, rows=rows)
-        return with_spreads([written])[0] if self.designs[place].instances > 2 else written
+        return with_spreads([replace(file, rows=rows)])[0]
 
 
 def a_file(folder: Path) -> File:
@@ -104,8 +103,8 @@ def called(file: File, runs: Runs, count: int, limit: float = 0.05) -> Called:
 
 def ratios_covered(design: Design, between: float, count: int, *, known: bool = True) -> float:
     """Of `count` pairs of our row and another framework's, ten in a file, the share whose interval
-    holds the true ratio. Instances of either differ by `between`, which the statistics know if
-    `known`, or see."""
+    holds the true ratio. Instances of either differ by `between`; if not `known`, the statistics
+    take it for nothing."""
     generator = np.random.default_rng(10)
     hits = 0
     for _ in range(count // 10):
@@ -114,7 +113,10 @@ def ratios_covered(design: Design, between: float, count: int, *, known: bool = 
             + within(generator, (10, design.count))
             for _ in range(2)
         )
-        sides = [design.of(design.spread(each, between * known)) for each in (theirs, ours)]
+        spreads = [
+            design.spread((row,) for row in each) if known else NOTHING for each in (theirs, ours)
+        ]
+        sides = [design.of(spread) for spread in spreads]
         for ratio in np.exp(theirs - ours):
             interval = ratio_interval(ratio, *sides)
             hits += interval is not None and interval[0] <= 1 <= interval[1]

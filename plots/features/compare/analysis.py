@@ -279,7 +279,7 @@ def _effects(
     effects = {}
     for key, rows in groups.items():
         sides = [file.spreads[key] for file in (baseline, other) if key in file.spreads]
-        if len(rows) >= _FEWEST_ROWS and not all(spread.rows for spread in sides):
+        if len(rows) >= _FEWEST_ROWS and not all(spread.programs for spread in sides):
             effects[key] = Effect(*key, _scatter(rows), len(rows))
         else:
             effects[key] = Effect(*key, max(_of_instances(*pair) for pair in rows), 0)
