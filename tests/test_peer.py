@@ -166,8 +166,7 @@ def test_one_that_says_nothing_is_refused():
     assert "does not describe itself" in told(*TWO, FAKE, FAKE_PEER="mute")
     # The shell's: not found.
     assert "ended with exit code 12" in told(*TWO, "--peer=/no/such/program")
-    for flag in ("--budget=1m", "--data=rows.csv"):
-        assert flag.partition("=")[0] in told(*TWO, FAKE, flag)
+    assert "--data" in told(*TWO, FAKE, "--data=rows.csv")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +175,51 @@ def test_one_that_says_nothing_is_refused():
 def test_nonsense_and_silence_about_itself_name_the_peer(peer, reason):
     (line,) = told(*TWO, FAKE, "--patience=0.2s", FAKE_PEER=peer).splitlines()
     assert line.startswith("bench: --peer: '") and "fake.py" in line and reason in line
+
+
+def planned(*flags: str) -> list[tuple[str, str]]:
+    """The network and the program of each row of a plan, in its order."""
+    lines = bench("--plan", *OWN, *flags, code=0).stdout.splitlines()
+    names = [line.split()[-1] for line in lines if "/model:" in line]
+    return [(name.split("/")[1], "fake" if "program:fake" in name else "bench") for name in names]
+
+
+LADDER = "--model=" + ",".join(f"disc-{depth}" for depth in range(2, 8))
+
+
+@pytest.mark.parametrize("budget", [(), ("--budget=10h",)])
+def test_a_share_of_the_time_goes_to_networks_in_the_order_of_the_plan(budget):
+    """Each takes as long as ours, in both moods: two ours for one in three parts of four."""
+    whole = planned(LADDER, FAKE, *budget)
+    assert [program for _, program in whole] == ["bench", "fake", "fake"] * 6
+    assert planned(LADDER, FAKE, *budget, "--peers-share=0.9") == whole
+    assert planned(LADDER, FAKE, "--peers-share=0.01") == [one for one in whole if one[1] != "fake"]
+    part = planned(LADDER, FAKE, *budget, "--peers-share=0.45")
+    kept = [model for model, program in part if program == "fake"][::2]
+    models = [model for model, program in part if program == "bench"]
+    if budget:  # of which all fit
+        assert part == whole
+    else:
+        assert kept == models[: len(kept)] and len(kept) in (2, 3)
+        assert [one for one in part if one[1] == "bench"] == [one for one in whole if one[1] == "bench"]
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="between one thread and three are two")
+def test_a_share_is_of_the_fewest_and_the_most_threads():
+    flags = ("--plan", "--model=disc-2", *OWN[:1], "--cuda=off", "--threads=1,2,3", FAKE)
+    lines = bench(*flags, "--peers-share=0.9", code=0).stdout.splitlines()
+    threads = [line.rpartition(":")[2] for line in lines if "program:fake" in line]
+    assert threads == ["1", "1", "3", "3"]
+
+
+def test_a_run_with_a_share_within_a_budget_is_complete(tmp_path, loss):
+    flags = ("--budget=1h", "--peers-share=0.5", "--refine=off")
+    document = measure(tmp_path, *ONE, FAKE, *flags, FAKE_LOSS=loss)
+    assert programs(document) == ["bench", "fake", "fake"]
+    assert [row["repetitions"] for row in document["rows"]][1:] == [REPETITIONS] * 2
+    crossover = document["context"]["crossover"]
+    assert crossover["complete"] and crossover["budget"]["left_open"] == []
+    assert "--peers-share=0.5" in crossover["configuration"]["command"]
 
 
 def test_its_rows_can_be_measured_alone(tmp_path):

@@ -23,7 +23,7 @@ HARMLESS = {
     *("--accumulate", "--activation", "--batch", "--bucket", "--copies", "--cuda", "--cudnn"),
     *("--energy", "--execution", "--family", "--in-process", "--loader", "--loss"),
     *("--loss-function", "--lr", "--memory-limit", "--mixed", "--mlp", "--model", "--optimizer"),
-    *("--patience", "--placement", "--planned-memory", "--precision", "--products", "--program"),
+    *("--patience", "--peers-share", "--placement", "--planned-memory", "--precision", "--products", "--program"),
     *("--ranks", "--refine", "--rows", "--scale", "--shuffle", "--sweep", "--threads"),
     *("--torch-device", "--v", "--weight-decay", "--zero"),
     *("--benchmark_color", "--benchmark_context", "--benchmark_counters_tabular"),

@@ -74,6 +74,7 @@ struct Arguments {
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
   std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
+  std::optional<double> peers_share;  ///< of the run's time, which these may take; none: as it needs
   bool in_process = false;         ///< measure without a child
   bool mixed = false;              ///< ranks may be on different processors
   std::string when_answered;       ///< a command to run once what answers is measured; empty: none

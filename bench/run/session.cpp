@@ -238,6 +238,9 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
           .seconds = seconds_taken,
           .join =
               [&](const std::string& name) {
+                if (session.arguments.peers_share) {
+                  return;  // that is for the sizes of the sweep
+                }
                 std::vector<PlannedRow> joined;  // here nobody asks for it
                 ask_peers([&](Peer& peer) {
                   peer.join({.name = name}, joined, session.arguments, session.devices,
@@ -367,17 +370,19 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   Reporter reporter(rows, names.size(),
                     {.file = file ? &*file : nullptr,
                      .kept = kept,
-                     .may_leave = arguments.budget_seconds.has_value()});
+                     .may_leave = arguments.budget_seconds || arguments.peers_share});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
                    .patience_seconds = arguments.patience_seconds,
                    .energy = energy.get()});
   const bool as_asked = arguments.repetitions.has_value();
+  const bool all_together = !peers.empty() && !arguments.peers_share;
   Schedule schedule(
       {.limits = {.repetitions = arguments.sweep.effort.repetitions,
                   .budget_seconds = arguments.budget_seconds,
-                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes},
-       .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
+                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
+                  .peers_share = arguments.peers_share},
+       .together = arguments.shuffles || all_together ? Together::all : Together::devices,
        .answer_seconds = seconds_of_answer(arguments),
        .closer_seconds = closer_seconds(session, plan, sizes),
        .shuffled = arguments.shuffles,
@@ -393,6 +398,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
            .look_closer =
                [&](double seconds) { look_closer(session, sampler, sizes, written, seconds); }});
   const std::vector<std::string> open = schedule.left_open();
+  const auto left_out = std::ranges::count_if(names, [&session](const std::string& name) {
+    const Row& row = session.rows[name];
+    return row.turns.is_left_out && !row.record.has_had_a_turn();
+  });
   reporter.finish();
   note_idle("after");
   benchmark::Shutdown();
@@ -404,6 +413,11 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (!open.empty()) {
     say("left open by the budget: " + counted(open, rows) + " of " +
         std::to_string(names.size() + kept) + " rows; --resume with a larger one adds them");
+  }
+  if (left_out > 0) {
+    say(std::to_string(left_out) + (left_out == 1 ? " row" : " rows") +
+        " of other programs had no turn, as those have " + percent(*arguments.peers_share, 1) +
+        " of the time; --peers-share gives them more");
   }
   say(shares(spent));
   if (file) {
