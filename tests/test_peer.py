@@ -187,21 +187,23 @@ def planned(*flags: str) -> list[tuple[str, str]]:
 LADDER = "--model=" + ",".join(f"disc-{depth}" for depth in range(2, 8))
 
 
-@pytest.mark.parametrize("budget", [(), ("--budget=10h",)])
-def test_a_share_of_the_time_goes_to_networks_in_the_order_of_the_plan(budget):
-    """Each takes as long as ours, in both moods: two ours for one in three parts of four."""
-    whole = planned(LADDER, FAKE, *budget)
+def test_a_share_of_the_time_goes_to_networks_in_the_order_of_the_plan():
+    """Each takes as long as ours, in both moods."""
+    whole = planned(LADDER, FAKE)
     assert [program for _, program in whole] == ["bench", "fake", "fake"] * 6
-    assert planned(LADDER, FAKE, *budget, "--peers-share=0.9") == whole
-    assert planned(LADDER, FAKE, "--peers-share=0.01") == [one for one in whole if one[1] != "fake"]
-    part = planned(LADDER, FAKE, *budget, "--peers-share=0.45")
-    kept = [model for model, program in part if program == "fake"][::2]
-    models = [model for model, program in part if program == "bench"]
-    if budget:  # of which all fit
-        assert part == whole
-    else:
-        assert kept == models[: len(kept)] and len(kept) in (2, 3)
-        assert [one for one in part if one[1] == "bench"] == [one for one in whole if one[1] == "bench"]
+    ours = [row for row in whole if row[1] == "bench"]
+    assert planned(LADDER, FAKE, "--peers-share=0.9") == whole
+    assert planned(LADDER, FAKE, "--peers-share=0.01") == ours
+    part = planned(LADDER, FAKE, "--peers-share=0.45")  # as long as 4.9 of ours
+    assert [row for row in part if row[1] == "bench"] == ours
+    others = [model for model, program in part if program == "fake"]
+    assert others == [model for model, _ in ours[:2] for _ in range(2)]
+
+
+def test_a_share_is_of_the_budget_where_there_is_one():
+    long, short = planned(LADDER, FAKE, "--budget=10h"), ("--budget=1m", "--peers-share=0.01")
+    assert planned(LADDER, FAKE, "--budget=10h", "--peers-share=0.01") == long
+    assert planned(LADDER, FAKE, *short) == [row for row in long if row[1] == "bench"]
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="between one thread and three are two")

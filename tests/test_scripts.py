@@ -60,14 +60,27 @@ GOOD = HAS.format(True) + """echo '{"doing": "it"}'; echo '{"version": "2.9"}'""
 LACKS = HAS.format(False) + "exit 9"
 BROKEN = HAS.format(True) + "echo Traceback >&2; echo 'ImportError: libtorch' >&2; exit 1"
 SPINS = HAS.format(True) + """echo '{"error_message": "it spins"}'"""
-HANGS = "exec sleep 100"
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where Pythons are looked for: a folder for each of them."""
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
+    ours = SimpleNamespace(python=tmp_path / "ours" / "bin" / "python")
+    monkeypatch.setattr(environment, "PEERS", ours)
+    (tmp_path / "path" / "bin").mkdir(parents=True)
+    for tool in ("env", "sleep"):
+        (tmp_path / "path" / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
+    return tmp_path
 
 
 @pytest.mark.parametrize(
     ("pythons", "chosen", "said"),
     [
         ({}, "", ""),
-        ({"venv": LACKS, "conda": LACKS, "path": HANGS, "ours": LACKS}, "", ""),
+        ({"venv": LACKS, "conda": LACKS, "path": LACKS, "ours": LACKS}, "", ""),
         ({"venv": GOOD, "conda": GOOD, "path": GOOD, "ours": GOOD}, "venv", ""),
         ({"venv": LACKS, "conda": GOOD, "path": GOOD}, "conda", ""),
         ({"path": GOOD, "ours": GOOD}, "path", ""),
@@ -76,22 +89,13 @@ HANGS = "exec sleep 100"
         ({"conda": SPINS}, "", "conda/bin/python is not measured: it spins"),
     ],
 )
-def test_a_python_that_has_pytorch_is_found(pythons, chosen, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(peers, "_SECONDS_TO_FIND", 0.5 if HANGS in pythons.values() else 100)
-    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
-    for name, variable in (("venv", "VIRTUAL_ENV"), ("conda", "CONDA_PREFIX")):
-        monkeypatch.setenv(variable, str(tmp_path / name))
-    ours = SimpleNamespace(python=tmp_path / "ours" / "bin" / "python")
-    monkeypatch.setattr(environment, "PEERS", ours)
-    for name in ("path", *pythons):
-        (tmp_path / name / "bin").mkdir(parents=True, exist_ok=True)
-    for tool in ("env", "sleep"):
-        (tmp_path / "path" / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
+def test_a_python_that_has_pytorch_is_found(pythons, chosen, said, places, capsys):
     for name, text in pythons.items():
-        python = tmp_path / name / "bin" / "python"
+        python = places / name / "bin" / "python"
+        python.parent.mkdir(parents=True, exist_ok=True)
         python.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         python.chmod(0o755)
-    place = tmp_path / chosen / "bin" / "python"
+    place = places / chosen / "bin" / "python"
     assert peers.found() == (peers.Found(place, "2.9") if chosen else None)
     told = capsys.readouterr().err
     assert said in told and told.count("\n") == bool(said)
@@ -125,7 +129,16 @@ def test_a_run_whose_rows_nobody_chooses_looks_for_a_pytorch(words, looks, monke
     assert ("pytorch" in pythons) is looks and command == ["bench", *found_flags(looks)]
     assert (f"PyTorch 2.9 of {place} is measured, too" in capsys.readouterr().err) is looks
     monkeypatch.setattr(peers, "found", lambda: None)
-    assert "pytorch" not in run.pythons_of(parsed, command := ["bench"]) and command == ["bench"]
+    command = ["bench"]
+    assert "pytorch" not in run.pythons_of(parsed, command) and command == ["bench"]
+
+
+def test_a_python_that_does_not_answer_is_not_waited_for(places, monkeypatch):
+    monkeypatch.setattr(peers, "_SECONDS_TO_FIND", 0.1)
+    python = places / "path" / "bin" / "python3"
+    python.write_text("#!/bin/sh\nexec sleep 100\n", encoding="utf-8")
+    python.chmod(0o755)
+    assert peers.found() is None
 
 
 def found_flags(are_there: bool) -> tuple[str, ...]:

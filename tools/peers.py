@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./run measures in turn with bench: other frameworks (--with-peers, or a PyTorch that is found
-here), and the bench of another commit (--compare-with)."""
+"""What ./run measures in turn with bench: other frameworks (--with-peers, or a PyTorch that is here
+already), and the bench of another commit (--compare-with)."""
 
 from __future__ import annotations
 

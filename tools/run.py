@@ -361,8 +361,8 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
         command += flags
         if names and parsed.with_peers == peers.NO:
             raise Failure(
-                f"{friendly(path)} has rows of {', '.join(names)}, and goes on with them; leave out "
-                "--with-peers=no, or --resume",
+                f"{friendly(path)} has rows of {', '.join(names)}, and goes on with them; leave "
+                "out --with-peers=no, or --resume",
                 2,
             )
         parsed.peers = tuple(dict.fromkeys([*parsed.peers, *names]))

@@ -53,7 +53,8 @@ std::vector<Flag> run_flags(Arguments& to) {
        "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
       {"--peers-share", "SHARE",
-       "of the run's time, or of its budget, the most that rows of other programs take (0.25, say): "
+       "of the run's time, or of its budget, the most that rows of other programs take (0.25, "
+       "say): "
        "as many networks as fit have some, those that answer first; between the sizes there are "
        "none (default: all, however long they take)",
        number_into(to.peers_share, least_share, most_share)},

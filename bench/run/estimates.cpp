@@ -123,7 +123,8 @@ double Estimates::promised(const Which& which) const {
   for (const std::string& name : names_) {
     const Row& row = rows_[name];
     const int left = row.turns.wanted - taken(name);
-    if ((!which || which(name)) && row.turns.first && left > 0 && is_measured(name) && !row.turns.is_closed) {
+    if ((!which || which(name)) && row.turns.first && left > 0 && is_measured(name) &&
+        !row.turns.is_closed) {
       const int made = std::clamp(instances_of({name}) - row.record.instances, 0, left);
       sum += left * row.costs.repetition + made * row.costs.making.value_or(row.costs.repetition);
     }
@@ -167,8 +168,7 @@ bool Estimates::share_admits(const Group& theirs, double closer) const {
   const double most =
       limits_.budget_seconds
           ? share * budget()
-          : share / (1 - share) *
-                (spent_.all() - taken + promised(own) + not_begun(own) + closer);
+          : share / (1 - share) * (spent_.all() - taken + promised(own) + not_begun(own) + closer);
   return taken + promised(of_others) + expected(theirs, std::numeric_limits<int>::max()) <= most;
 }
 

@@ -189,8 +189,7 @@ std::vector<Group> Schedule::groups_of(const std::vector<PlannedRow>& plan) cons
     } else {
       for (const std::string& name : group) {
         const std::string& lead = rows_[name].lead;
-        const bool is_beside =
-            !lead.empty() && !groups.empty() && contains(groups.back(), lead);
+        const bool is_beside = !lead.empty() && !groups.empty() && contains(groups.back(), lead);
         (is_beside ? groups.back() : groups.emplace_back()).push_back(name);
       }
     }
@@ -264,8 +263,9 @@ std::optional<SweepStep> Schedule::next_of_passes() {
 void Schedule::take_out_late(Group& group) {
   Group ours;
   Group theirs;
-  std::ranges::partition_copy(group, std::back_inserter(theirs), std::back_inserter(ours),
-                              [&](const std::string& name) { return estimates_.has_a_share(name); });
+  std::ranges::partition_copy(
+      group, std::back_inserter(theirs), std::back_inserter(ours),
+      [&](const std::string& name) { return estimates_.has_a_share(name); });
   if (!ours.empty() && !has_begun(ours) && !admits(ours)) {
     group.clear();
     return;

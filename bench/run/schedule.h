@@ -58,7 +58,7 @@ using SweepStep =
 /// Which neighbours of a plan that do the same work take turns, so that drift hits all alike.
 enum class Together {
   devices,  ///< those on several devices
-  all,      ///< also those on one; else a row of another program does with the one that it is beside
+  all,  ///< also those on one; else a row of another program does with the one that it is beside
 };
 
 struct ScheduleOptions {
