@@ -288,7 +288,7 @@ TEST_F(BudgetTest, AnotherProgramKeepsToItsShareOfTheTime) {
 }
 
 /// Five repetitions of a row take 11 s, those of another program as long.
-TEST_F(BudgetTest, WhatAnswersComesBeforeTheShareOfAnotherProgram) {
+TEST_F(BudgetTest, AThirdOfTheTimeUntilTheFirstAnswerIsAnotherPrograms) {
   repetitions_ = 7;
   Names ours;
   Names others;

@@ -123,10 +123,13 @@ def test_a_run_whose_rows_nobody_chooses_looks_for_a_pytorch(words, looks, monke
     place = Path("/x/python")
     monkeypatch.setattr(peers, "found", lambda: peers.Found(place, "2.9"))
     monkeypatch.setattr(peers, "python_of", lambda name, _: Path("/made", name))
-    parsed, command = run.parse(words), ["bench"]
+    parsed = run.parse(words)
+    command = ["bench", *parsed.bench]
     assert parsed.looks_for_pytorch is looks
     pythons = run.pythons_of(parsed, command)
-    assert ("pytorch" in pythons) is looks and command == ["bench", *found_flags(looks)]
+    share = peers.SHARE_OF_A_BUDGET if "--budget=54s" in words else peers.SHARE
+    flags = [share, *peers.OF_A_FOUND_ONE] if looks else []
+    assert ("pytorch" in pythons) is looks and command == ["bench", *parsed.bench, *flags]
     assert (f"PyTorch 2.9 of {place} is measured, too" in capsys.readouterr().err) is looks
     monkeypatch.setattr(peers, "found", lambda: None)
     command = ["bench"]
@@ -141,18 +144,15 @@ def test_a_python_that_does_not_answer_is_not_waited_for(places, monkeypatch):
     assert peers.found() is None
 
 
-def found_flags(are_there: bool) -> tuple[str, ...]:
-    return peers.OF_A_FOUND_ONE if are_there else ()
-
-
 def test_a_run_that_goes_on_finds_its_pytorch_again_and_installs_none(monkeypatch):
     monkeypatch.setattr(peers, "found", lambda: peers.Found(Path("/x/python"), "2.9"))
     monkeypatch.setattr(peers, "python_of", lambda *_: Path("/made"))
-    command = ["bench", *peers.OF_A_FOUND_ONE]
+    command = ["bench", peers.SHARE_OF_A_BUDGET, *peers.OF_A_FOUND_ONE]
+    whole = [*command]
     parsed = run.parse(["--resume"])
     parsed.peers = ("pytorch",)  # by destination(), from its file
     assert run.pythons_of(parsed, command) == {"pytorch": Path("/x/python")}
-    assert command == ["bench", *peers.OF_A_FOUND_ONE]
+    assert command == whole
     monkeypatch.setattr(peers, "found", lambda: None)
     parsed.peers = ("pytorch",)
     with refused("is not found now"):

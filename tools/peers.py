@@ -26,8 +26,10 @@ FLAGS = {
 }
 COMMITS = HOME / "build" / "other"
 NO = "no"  # in place of their names
-# Of a run that looks for a PyTorch: which rows it has, and what of the time they take at most.
-OF_A_FOUND_ONE = ("--peers-share=0.17", "--beside=default")
+# Of a PyTorch that is found: which rows it has, and what they take of the run's time at most. A
+# whole default sweep is to end within 8 minutes.
+OF_A_FOUND_ONE = ("--beside=default",)
+SHARE, SHARE_OF_A_BUDGET = "--peers-share=0.15", "--peers-share=0.25"
 
 
 def named(text: str) -> tuple[tuple[str, ...], str | None]:

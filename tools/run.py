@@ -468,7 +468,9 @@ def pythons_of(parsed: Arguments, command: list[str]) -> dict[str, Path]:
         return {}
     python = friendly(pytorch.python)
     say(f"PyTorch {pytorch.version} of {python} is measured, too; --with-peers=no leaves it out")
-    command += [word for word in peers.OF_A_FOUND_ONE if word not in command]
+    if not was_found:
+        has_budget = any(word.startswith("--budget=") for word in command)
+        command += [peers.SHARE_OF_A_BUDGET if has_budget else peers.SHARE, *peers.OF_A_FOUND_ONE]
     return {"pytorch": pytorch.python}
 
 

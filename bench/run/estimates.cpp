@@ -157,14 +157,19 @@ bool Estimates::admits(const Group& group, double end) const {
          spent_.all() + others + seconds <= end;
 }
 
+double Estimates::taken_by_others() const {
+  double sum = lent_before_;
+  for (const std::string& name : names_) {
+    sum += has_a_share(name) ? rows_[name].turns.took : 0;
+  }
+  return sum;
+}
+
 bool Estimates::share_admits(const Group& theirs, double closer) const {
   const double share = *limits_.peers_share;
   const auto of_others = [this](const std::string& name) { return has_a_share(name); };
   const auto own = [this](const std::string& name) { return !has_a_share(name); };
-  double taken = lent_before_;
-  for (const std::string& name : names_) {
-    taken += of_others(name) ? rows_[name].turns.took : 0;
-  }
+  const double taken = taken_by_others();
   const double most =
       limits_.budget_seconds
           ? share * budget()

@@ -72,7 +72,9 @@ class Estimates {
   [[nodiscard]] double expected(const Group& group, int repetitions) const;
   /// Whether the group ends in time, before so many seconds of the run.
   [[nodiscard]] bool admits(const Group& group, double end) const;
-  /// Whether rows that others measure end within their share of the time; `closer` as below.
+  /// What rows took that others measure and that have a share, and these others before them.
+  [[nodiscard]] double taken_by_others() const;
+  /// Whether such rows end within their share of the time; `closer` as below.
   [[nodiscard]] bool share_admits(const Group& theirs, double closer) const;
   [[nodiscard]] double again(const Group& group) const;
   /// How long disturbed rows may be measured again in all.

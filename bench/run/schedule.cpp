@@ -282,18 +282,13 @@ void Schedule::take_out_late(Group& group) {
   group = std::move(ours);
 }
 
-/// What answers of ours comes before the share of others.
+/// Of the time until the first answer they have a part that leaves ours their own.
 bool Schedule::share_admits(const Group& theirs) {
-  if (stage_ == Stage::answer) {
-    Group open = theirs;
-    for (const PlannedRow& planned : without_a_turn(question_)) {
-      if (planned.pass == pass_of_answer && !estimates_.has_a_share(planned.name)) {
-        open.push_back(planned.name);
-      }
-    }
-    if (spent_.all() + estimates_.expected(open, passes_.most) > *options_.answer_seconds) {
-      return false;
-    }
+  constexpr double of_answer = 1.0 / 3;
+  if (stage_ == Stage::answer &&
+      estimates_.taken_by_others() + estimates_.expected(theirs, passes_.most) >
+          of_answer * *options_.answer_seconds) {
+    return false;
   }
   return estimates_.share_admits(theirs, closer_left());
 }
