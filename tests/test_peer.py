@@ -7,10 +7,11 @@ import json
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, ROOT, bench, measure, run, strict
+from bench_runs import BENCH, ROOT, bench, measure, run
 
 from plots.file import loading
 
@@ -229,20 +230,41 @@ def test_its_rows_can_be_measured_alone(tmp_path):
     assert "--program=jax: none of them has a row" in told(*TWO, FAKE, "--program=jax")
 
 
-def test_a_run_goes_on_with_whole_groups(tmp_path, loss):
-    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_LOSS=loss)
-    # As a run that ended while the second network's rows were being written.
-    kept = [row["name"] for row in document["rows"][:4]]
-    document["rows"] = document["rows"][:4]
+def end_early(path: Path, document: dict[str, Any], rows: int) -> None:
+    """As a run of which so many rows were written."""
+    kept = [row["name"] for row in document["rows"][:rows]]
+    document["rows"] = document["rows"][:rows]
     entries = document["benchmarks"]
     document["benchmarks"] = [entry for entry in entries if entry["name"] in kept]
     crossover = document["context"]["crossover"]
     crossover["complete"] = False
-    crossover["parts"][0]["rows"] = 4
-    (tmp_path / "result.json").write_text(json.dumps(document), encoding="utf-8")
+    crossover["parts"] = [{**crossover["parts"][0], "rows": rows}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_run_goes_on_with_whole_groups(tmp_path, loss):
+    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_LOSS=loss)
+    end_early(tmp_path / "result.json", document, 4)
     after, done = run(tmp_path, *TWO, FAKE, "--resume", code=1, FAKE_LOSS=loss)
     assert "3 rows are kept, 3 are to be measured" in done.stderr, done.stderr
     assert programs(after) == ["bench", "fake", "fake"] * 2
+
+
+def test_rows_of_ours_are_kept_where_others_have_a_share_and_theirs_say_so(tmp_path, loss):
+    share = "--peers-share=0.9"
+    document = measure(tmp_path, *ONE, FAKE, share, FAKE_LOSS=loss)
+    assert not any(row.get("warnings") for row in document["rows"])
+    end_early(tmp_path / "result.json", document, 1)
+    after, done = run(tmp_path, *ONE, FAKE, share, "--resume", FAKE_LOSS=loss)
+    assert "1 rows are kept, 2 are to be measured" in done.stderr, done.stderr
+    ours, *theirs = after["rows"]
+    assert ours == document["rows"][0]
+    apart = ["not measured in turn with bench's row, which an earlier run has"]
+    assert [row["warnings"] for row in theirs] == [apart] * 2
+    assert [row["workload"] for row in theirs] == [ours["workload"]] * 2
+    end_early(tmp_path / "result.json", after, 1)
+    wrong = measure(tmp_path, *ONE, FAKE, share, "--resume", code=1, FAKE_PEER="diverges")
+    assert "loss_first_epoch" in wrong["rows"][1]["error_message"]
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread against two needs two cores")

@@ -52,6 +52,7 @@ std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, 
     Record record = record_in(*written, row.warnings);
     if (record.repetitions.empty() ||
         std::ssize(record.repetitions) >= repetitions_of(row, repetitions)) {
+      row.record.facts = std::move(record.facts);  // for rows of others beside it
       return true;
     }
     row.turns.kept = static_cast<int>(record.repetitions.size());
@@ -77,6 +78,18 @@ std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows&
     }
   }
   return found;
+}
+
+/// Where others have a share of the time, rows of ours that an earlier run has measured count,
+/// though those beside them come only now.
+void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, Rows& rows) {
+  const std::vector<std::string> names = names_of(plan);
+  for (const std::string& name : names) {
+    Row& row = rows[name];
+    if (!row.lead.empty() && !contains(names, row.lead)) {
+      row.warnings.emplace_back("not measured in turn with bench's row, which an earlier run has");
+    }
+  }
 }
 
 /// "12 of 132 Gemm, 3 of 48 Layer": how many rows of each family are open.
@@ -324,8 +337,11 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
         say(earlier->path.string() + " is complete: no row is left to measure");
         return true;
       }
-      leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
+      if (!arguments.peers_share) {
+        leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
+      }
       kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
+      doubt_apart_from_leads(plan, rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured =
           static_cast<std::size_t>(std::ranges::count_if(earlier->rows, &WrittenRow::is_skipped));
