@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import BENCH, ROOT, bench, measure, run
+from bench_runs import BENCH, ROOT, bench, measure, run, strict
 
 from plots.file import loading
 
