@@ -62,8 +62,8 @@ void require_sense(const Arguments& arguments) {
         "--budget measures first what matters most, --benchmark_enable_random_interleaving in "
         "random order; drop one of them");
   }
-  if (!arguments.peers.empty() && arguments.budget_seconds) {
-    throw UsageError("--budget plans the time of bench's rows alone; leave it out, or --peer");
+  if (arguments.peers.empty() && arguments.peers_share) {
+    throw UsageError("--peers-share is of the time of other programs; name one with --peer");
   }
   if (!arguments.peers.empty() && arguments.data) {
     throw UsageError("another program trains on generated data; leave out --data, or --peer");
@@ -139,6 +139,9 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
                                          arguments.sweep, arguments.budget_seconds.has_value());
   join(peers, plan, arguments, devices, rows);
   keep_programs(plan, arguments, rows);
+  if (arguments.peers_share) {
+    keep_share_of_peers(plan, rows, *arguments.peers_share, arguments.budget_seconds);
+  }
   say_doubts_about_data(arguments);
   if (only_plans) {
     print(std::cout, plan, arguments.budget_seconds);

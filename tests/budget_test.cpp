@@ -30,9 +30,10 @@ class BudgetTest : public MadeRows {
  protected:
   BudgetTest() : MadeRows({.repetitions = 1}) {}  // one trial, of one iteration
 
-  /// Planned as `planned` and taking `takes`. Its name.
+  /// Planned as `planned` and taking `takes`, beside the row of that name by another program. Its
+  /// name.
   std::string add(const std::string& device, int batch, const Takes& planned, const Takes& takes,
-                  const std::string& pass = "networks") {
+                  const std::string& pass = "networks", const std::string& lead = "") {
     Row row{.configuration = {{"family", "Epoch"},
                               {"model", "disc-2"},
                               {"batch", std::to_string(batch)},
@@ -41,6 +42,10 @@ class BudgetTest : public MadeRows {
                          .repetition = planned.repetition}};
     if (device == "cpu") {
       row.configuration.emplace_back("cpu_threads", "1");
+    }
+    if (!lead.empty()) {
+      row.configuration.emplace_back("program", "other");
+      row.lead = lead;
     }
     const auto made = std::make_shared<int>(0);  // times
     return MadeRows::add(
@@ -66,8 +71,9 @@ class BudgetTest : public MadeRows {
     run(options, repetitions_, *worker(), look_closer);
     for (const std::string& name : rows_.names()) {
       taken_[name] = rows_[name].record.repetitions.size();
-      EXPECT_EQ(std::ranges::count(left_open_, name), rows_[name].record.has_had_a_turn() ? 0 : 1)
-          << name;
+      const Row& row = rows_[name];
+      const bool is_open = !row.record.has_had_a_turn() && !row.turns.is_left_out;
+      EXPECT_EQ(std::ranges::count(left_open_, name), is_open ? 1 : 0) << name;
     }
   }
 
@@ -245,6 +251,64 @@ TEST_F(BudgetTest, WhatEndsTooLateForTheFirstAnswerComesBehindIt) {
   measure({.answer_seconds = 110});
   EXPECT_EQ(when_answered, (std::vector<std::size_t>{5, 5, 0, 0}));
   EXPECT_TRUE(left_open_.empty());
+}
+
+/// Its rows take three times as long as planned, which none of ours does.
+TEST_F(BudgetTest, AnotherProgramKeepsToItsShareOfTheTime) {
+  constexpr double share = 0.25;
+  repetitions_ = 5;
+  for (const double budget : {0.0, 400.0}) {
+    SCOPED_TRACE(budget);
+    begin_anew();
+    taken_.clear();
+    Names others;
+    for (int batch = 1; batch <= 20; ++batch) {
+      const std::string lead = add("cpu", batch, {0, 2}, {0, 2});
+      others.push_back(add("cpu", batch, {0, 1}, {0, 3}, "networks", lead));
+    }
+    ScheduleOptions options{.limits = {.most_passes = 5, .peers_share = share}};
+    options.limits.budget_seconds = budget > 0 ? std::optional(budget) : std::nullopt;
+    measure(options);
+    double taken = 0;
+    std::size_t measured = 0;
+    for (const std::string& name : others) {
+      taken += rows_[name].turns.took;
+      measured += taken_[name] > 0 ? 1 : 0;
+      EXPECT_TRUE(taken_[name] == 0 || taken_[name] == 5) << name;
+      EXPECT_LE(rows_[name].record.instances, 3) << name;
+      EXPECT_EQ(rows_[name].turns.is_left_out, taken_[name] == 0) << name;
+    }
+    const double most = share * (budget > 0 ? budget : spent_.all());
+    EXPECT_GT(taken, 0.5 * most);
+    EXPECT_LT(taken, 1.01 * most);
+    EXPECT_LT(measured, others.size());
+    EXPECT_GT(taken_[others.front()], 0U);
+    EXPECT_TRUE(left_open_.empty());
+  }
+}
+
+/// Five repetitions of a row take 11 s, those of another program as long.
+TEST_F(BudgetTest, AThirdOfTheTimeUntilTheFirstAnswerIsAnotherPrograms) {
+  repetitions_ = 7;
+  Names ours;
+  Names others;
+  for (int batch = 1; batch <= 4; ++batch) {
+    ours.push_back(add("cpu", batch, {1, 2}, {1, 2}, pass_of_answer));
+    others.push_back(add("cpu", batch, {1, 2}, {1, 2}, pass_of_answer, ours.back()));
+  }
+  std::vector<std::size_t> when_answered;
+  when_answered_ = [&] {
+    for (const Names& all : {ours, others}) {
+      for (const std::string& name : all) {
+        when_answered.push_back(rows_[name].record.repetitions.size());
+      }
+    }
+  };
+  measure({.limits = {.peers_share = 0.6}, .answer_seconds = 70});
+  EXPECT_EQ(when_answered, (std::vector<std::size_t>{5, 5, 5, 5, 5, 5, 0, 0}));
+  for (const std::string& name : others) {
+    EXPECT_EQ(taken_[name], 7U) << name;
+  }
 }
 
 TEST_F(BudgetTest, ARowThatIsPutBackForMemoryAndHasNoTimeLeftIsOpen) {

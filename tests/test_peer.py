@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,8 +168,7 @@ def test_one_that_says_nothing_is_refused():
     assert "does not describe itself" in told(*TWO, FAKE, FAKE_PEER="mute")
     # The shell's: not found.
     assert "ended with exit code 12" in told(*TWO, "--peer=/no/such/program")
-    for flag in ("--budget=1m", "--data=rows.csv"):
-        assert flag.partition("=")[0] in told(*TWO, FAKE, flag)
+    assert "--data" in told(*TWO, FAKE, "--data=rows.csv")
 
 
 @pytest.mark.parametrize(
@@ -179,25 +179,93 @@ def test_nonsense_and_silence_about_itself_name_the_peer(peer, reason):
     assert line.startswith("bench: --peer: '") and "fake.py" in line and reason in line
 
 
+def planned(*flags: str) -> list[tuple[str, str]]:
+    """The network and the program of each row of a plan, in its order."""
+    lines = bench("--plan", *OWN, *flags, code=0).stdout.splitlines()
+    names = [line.split()[-1] for line in lines if "/model:" in line]
+    return [(name.split("/")[1], "fake" if "program:fake" in name else "bench") for name in names]
+
+
+LADDER = "--model=" + ",".join(f"disc-{depth}" for depth in range(2, 8))
+
+
+def test_a_share_of_the_time_goes_to_networks_in_the_order_of_the_plan():
+    """Each takes as long as ours, in both moods."""
+    whole = planned(LADDER, FAKE)
+    assert [program for _, program in whole] == ["bench", "fake", "fake"] * 6
+    ours = [row for row in whole if row[1] == "bench"]
+    assert planned(LADDER, FAKE, "--peers-share=0.9") == whole
+    assert planned(LADDER, FAKE, "--peers-share=0.01") == ours
+    part = planned(LADDER, FAKE, "--peers-share=0.45")  # as long as 4.9 of ours
+    assert [row for row in part if row[1] == "bench"] == ours
+    others = [model for model, program in part if program == "fake"]
+    assert others == [model for model, _ in ours[:2] for _ in range(2)]
+
+
+def test_a_share_is_of_the_budget_where_there_is_one():
+    long, short = planned(LADDER, FAKE, "--budget=10h"), ("--budget=1m", "--peers-share=0.01")
+    assert planned(LADDER, FAKE, "--budget=10h", "--peers-share=0.01") == long
+    assert planned(LADDER, FAKE, *short) == [row for row in long if row[1] == "bench"]
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="between one thread and three are two")
+def test_a_share_is_of_the_fewest_and_the_most_threads():
+    flags = ("--plan", "--model=disc-2", *OWN[:1], "--cuda=off", "--threads=1,2,3", FAKE)
+    lines = bench(*flags, "--peers-share=0.9", code=0).stdout.splitlines()
+    threads = [line.rpartition(":")[2] for line in lines if "program:fake" in line]
+    assert threads == ["1", "1", "3", "3"]
+
+
+def test_a_run_with_a_share_within_a_budget_is_complete(tmp_path, loss):
+    flags = ("--budget=1h", "--peers-share=0.5", "--refine=off")
+    document = measure(tmp_path, *ONE, FAKE, *flags, FAKE_LOSS=loss)
+    assert programs(document) == ["bench", "fake", "fake"]
+    assert [row["repetitions"] for row in document["rows"]][1:] == [REPETITIONS] * 2
+    crossover = document["context"]["crossover"]
+    assert crossover["complete"] and crossover["budget"]["left_open"] == []
+    assert "--peers-share=0.5" in crossover["configuration"]["command"]
+
+
 def test_its_rows_can_be_measured_alone(tmp_path):
     assert programs(measure(tmp_path, *TWO, FAKE, "--program=fake")) == ["fake"] * 4
     assert "--program=jax: none of them has a row" in told(*TWO, FAKE, "--program=jax")
 
 
-def test_a_run_goes_on_with_whole_groups(tmp_path, loss):
-    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_LOSS=loss)
-    # As a run that ended while the second network's rows were being written.
-    kept = [row["name"] for row in document["rows"][:4]]
-    document["rows"] = document["rows"][:4]
+def end_early(path: Path, document: dict[str, Any], rows: int) -> None:
+    """As a run of which so many rows were written."""
+    kept = [row["name"] for row in document["rows"][:rows]]
+    document["rows"] = document["rows"][:rows]
     entries = document["benchmarks"]
     document["benchmarks"] = [entry for entry in entries if entry["name"] in kept]
     crossover = document["context"]["crossover"]
     crossover["complete"] = False
-    crossover["parts"][0]["rows"] = 4
-    (tmp_path / "result.json").write_text(json.dumps(document), encoding="utf-8")
+    crossover["parts"] = [{**crossover["parts"][0], "rows": rows}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_a_run_goes_on_with_whole_groups(tmp_path, loss):
+    document = measure(tmp_path, *TWO, FAKE, code=1, FAKE_LOSS=loss)
+    end_early(tmp_path / "result.json", document, 4)
     after, done = run(tmp_path, *TWO, FAKE, "--resume", code=1, FAKE_LOSS=loss)
     assert "3 rows are kept, 3 are to be measured" in done.stderr, done.stderr
     assert programs(after) == ["bench", "fake", "fake"] * 2
+
+
+def test_rows_of_ours_are_kept_where_others_have_a_share_and_theirs_say_so(tmp_path, loss):
+    share = "--peers-share=0.9"
+    document = measure(tmp_path, *ONE, FAKE, share, FAKE_LOSS=loss)
+    assert not any(row.get("warnings") for row in document["rows"])
+    end_early(tmp_path / "result.json", document, 1)
+    after, done = run(tmp_path, *ONE, FAKE, share, "--resume", FAKE_LOSS=loss)
+    assert "1 rows are kept, 2 are to be measured" in done.stderr, done.stderr
+    ours, *theirs = after["rows"]
+    assert ours == document["rows"][0]
+    apart = ["not measured in turn with bench's row, which an earlier run has"]
+    assert [row["warnings"] for row in theirs] == [apart] * 2
+    assert [row["workload"] for row in theirs] == [ours["workload"]] * 2
+    end_early(tmp_path / "result.json", after, 1)
+    wrong = measure(tmp_path, *ONE, FAKE, share, "--resume", code=1, FAKE_PEER="diverges")
+    assert "loss_first_epoch" in wrong["rows"][1]["error_message"]
 
 
 @pytest.mark.skipif(os.cpu_count() == 1, reason="one thread against two needs two cores")

@@ -4,6 +4,7 @@
 import shlex
 import signal
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +52,112 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     (peer,) = peers.beside({"pytorch": python}, with_python.bench)
     command = [*start[:2], f"{start[2]}:a b", str(tmp_path / "py"), "-m", "peers.pytorch"]
     assert shlex.split(peer.removeprefix("--peer=")) == [*command, "--mode=compile"]
+
+
+# Which say that they have PyTorch, or not; and how they answer bench.
+HAS = 'case "$*" in *find_spec*) echo {}; exit;; esac; read asked\n'
+GOOD = HAS.format(True) + """echo '{"doing": "it"}'; echo '{"version": "2.9"}'"""
+LACKS = HAS.format(False) + "exit 9"
+BROKEN = HAS.format(True) + "echo Traceback >&2; echo 'ImportError: libtorch' >&2; exit 1"
+SPINS = HAS.format(True) + """echo '{"error_message": "it spins"}'"""
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where Pythons are looked for: a folder for each of them."""
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "venv"))
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "conda"))
+    ours = SimpleNamespace(python=tmp_path / "ours" / "bin" / "python")
+    monkeypatch.setattr(environment, "PEERS", ours)
+    (tmp_path / "path" / "bin").mkdir(parents=True)
+    for tool in ("env", "sleep"):
+        (tmp_path / "path" / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pythons", "chosen", "said"),
+    [
+        ({}, "", ""),
+        ({"venv": LACKS, "conda": LACKS, "path": LACKS, "ours": LACKS}, "", ""),
+        ({"venv": GOOD, "conda": GOOD, "path": GOOD, "ours": GOOD}, "venv", ""),
+        ({"venv": LACKS, "conda": GOOD, "path": GOOD}, "conda", ""),
+        ({"path": GOOD, "ours": GOOD}, "path", ""),
+        ({"ours": GOOD}, "ours", ""),
+        ({"venv": BROKEN, "ours": GOOD}, "ours", "venv/bin/python is not measured: ImportError"),
+        ({"conda": SPINS}, "", "conda/bin/python is not measured: it spins"),
+    ],
+)
+def test_a_python_that_has_pytorch_is_found(pythons, chosen, said, places, capsys):
+    for name, text in pythons.items():
+        python = places / name / "bin" / "python"
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        python.chmod(0o755)
+    place = places / chosen / "bin" / "python"
+    assert peers.found() == (peers.Found(place, "2.9") if chosen else None)
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "looks"),
+    [
+        ([], True),
+        (["--budget=54s", "--cuda=off", "--out=x.json", "--no-report"], True),
+        (["--sweep=quick"], True),
+        (["--sweep=full"], False),
+        (["--sweep=default", "--sweep=gpu"], False),
+        (["--model=disc-2"], False),
+        (["--threads=1"], False),
+        (["--resume"], False),
+        (["--resume", "--out=x.json"], True),  # which bench goes on with, by the same flags
+        (["--with-peers=no"], False),
+        (["--with-peers=jax"], False),
+        (["--check-statistics"], False),
+        (["two", "--n=5,6", "--steps=1,2", "a {n} {steps}", "b {n} {steps}"], False),
+    ],
+)
+def test_a_run_whose_rows_nobody_chooses_looks_for_a_pytorch(words, looks, monkeypatch, capsys):
+    place = Path("/x/python")
+    monkeypatch.setattr(peers, "found", lambda: peers.Found(place, "2.9"))
+    monkeypatch.setattr(peers, "python_of", lambda name, _: Path("/made", name))
+    parsed = run.parse(words)
+    command = ["bench", *parsed.bench]
+    assert parsed.looks_for_pytorch is looks
+    pythons = run.pythons_of(parsed, command)
+    share = peers.SHARE_OF_A_BUDGET if "--budget=54s" in words else peers.SHARE
+    flags = [share, *peers.OF_A_FOUND_ONE] if looks else []
+    assert ("pytorch" in pythons) is looks and command == ["bench", *parsed.bench, *flags]
+    assert (f"PyTorch 2.9 of {place} is measured, too" in capsys.readouterr().err) is looks
+    monkeypatch.setattr(peers, "found", lambda: None)
+    command = ["bench"]
+    assert "pytorch" not in run.pythons_of(parsed, command) and command == ["bench"]
+
+
+def test_a_python_that_does_not_answer_is_not_waited_for(places, monkeypatch):
+    monkeypatch.setattr(peers, "_SECONDS_TO_FIND", 0.1)
+    python = places / "path" / "bin" / "python3"
+    python.write_text("#!/bin/sh\nexec sleep 100\n", encoding="utf-8")
+    python.chmod(0o755)
+    assert peers.found() is None
+
+
+def test_a_run_that_goes_on_finds_its_pytorch_again_and_installs_none(monkeypatch):
+    monkeypatch.setattr(peers, "found", lambda: peers.Found(Path("/x/python"), "2.9"))
+    monkeypatch.setattr(peers, "python_of", lambda *_: Path("/made"))
+    command = ["bench", peers.SHARE_OF_A_BUDGET, *peers.OF_A_FOUND_ONE]
+    whole = [*command]
+    parsed = run.parse(["--resume"])
+    parsed.peers = ("pytorch",)  # by destination(), from its file
+    assert run.pythons_of(parsed, command) == {"pytorch": Path("/x/python")}
+    assert command == whole
+    monkeypatch.setattr(peers, "found", lambda: None)
+    parsed.peers = ("pytorch",)
+    with refused("is not found now"):
+        run.pythons_of(parsed, command)
+    assert run.pythons_of(parsed, ["bench"]) == {"pytorch": Path("/made")}
 
 
 def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):

@@ -140,6 +140,18 @@ TEST_F(Turns, AlternateOnOneDeviceWhereTheyGoTogether) {
                    "cpu disc-2 2", "cpu disc-3"}));
 }
 
+TEST_F(Turns, OfARowBesideAnotherAreWithItWhereOthersOfTheirDeviceFollow) {
+  add("cpu", "disc-2", 1);
+  add("cpu", "disc-2", 2);
+  const std::string lead = plan_.front().name;
+  add("cpu", "disc-2", 3);
+  rows_[plan_.back().name].lead = lead;
+  std::swap(plan_[1], plan_[2]);
+  EXPECT_EQ(without_repeats(measured()),
+            (Names{"cpu disc-2", "cpu disc-2 3", "cpu disc-2", "cpu disc-2 3", "cpu disc-2",
+                   "cpu disc-2 3", "cpu disc-2 2"}));
+}
+
 TEST_F(Turns, OfWhatAnswersComeFirstWithFewRepetitionsAndTheRestBesideAllOthers) {
   constexpr std::size_t many = 7;
   add("cpu", "disc-2", 1, pass_of_answer);

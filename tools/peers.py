@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./run measures in turn with bench: other frameworks (--with-peers), and the bench of another
-commit (--compare-with)."""
+"""What ./run measures in turn with bench: other frameworks (--with-peers, or a PyTorch that is here
+already), and the bench of another commit (--compare-with)."""
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools import environment, setup
-from tools.console import HOME, ROOT, Failure, friendly, git, say
+from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, friendly, git, say
 
 # The frameworks that have a package in peers/, and the words that choose among their rows.
 FLAGS = {
-    "pytorch": ("--devices", "--layout", "--mode", "--pages", "--script"),
+    "pytorch": ("--beside", "--devices", "--layout", "--mode", "--pages", "--script"),
     "jax": ("--devices", "--loop"),
     "onnxruntime": ("--devices",),
 }
 COMMITS = HOME / "build" / "other"
+NO = "no"  # in place of their names
+# Of a PyTorch that is found: which rows it has, and what they take of the run's time at most. A
+# whole default sweep is to end within 8 minutes.
+OF_A_FOUND_ONE = ("--beside=default",)
+SHARE, SHARE_OF_A_BUDGET = "--peers-share=0.15", "--peers-share=0.25"
 
 
 def named(text: str) -> tuple[tuple[str, ...], str | None]:
@@ -48,6 +60,88 @@ def _made_by_us(name: str) -> tuple[environment.Environment, Sequence[Path]]:
     return environment.PEERS, environment.FOR_PEERS
 
 
+@dataclass(frozen=True)
+class Found:
+    """A Python that has PyTorch."""
+
+    python: Path
+    version: str
+
+
+def found() -> Found | None:
+    """The first Python here that can measure PyTorch. Of one that has it and can't, says why."""
+    for python in _pythons():
+        if _has_torch(python):
+            told = _described(python)
+            if version := told.get("version"):
+                return Found(python, str(version))
+            say(f"PyTorch of {friendly(python)} is not measured: {told.get('error_message')}")
+    return None
+
+
+def _pythons() -> list[Path]:
+    """Of the active environment, of conda's, ours of an installed copy, on the PATH, and that which
+    --with-peers has made."""
+    active = map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX"))
+    pythons = [Path(folder, "bin", "python") for folder in active if folder]
+    pythons += [] if IS_CHECKOUT else [Path(sys.executable)]
+    on_path = map(shutil.which, ("python3", "python"))
+    pythons += [Path(python) for python in on_path if python]
+    pythons.append(environment.PEERS.python)
+    absolute = dict.fromkeys(python.absolute() for python in pythons)
+    return [python for python in absolute if python.is_file()]
+
+
+_HAS_TORCH = "import importlib.util; print(importlib.util.find_spec('torch') is not None)"
+_SECONDS_TO_FIND, _SECONDS_TO_IMPORT = 10, 60
+
+
+def _has_torch(python: Path) -> bool:
+    """Without importing it, which takes seconds."""
+    asked = [*shlex.split(_worker("pytorch", python))[:-2], "-c", _HAS_TORCH]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            asked,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS_TO_FIND,
+            check=False,
+        )
+        return done.stdout.strip() == "True"
+    return False
+
+
+def _described(python: Path) -> dict[str, object]:
+    """What it answers bench when it is asked to describe itself; why it does not."""
+    try:
+        done = subprocess.run(
+            shlex.split(_worker("pytorch", python)),
+            input=json.dumps({"do": "describe"}) + "\n",
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS_TO_IMPORT,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"error_message": " ".join(str(error).split())}
+    with suppress(ValueError, IndexError):
+        told = json.loads(done.stdout.splitlines()[-1])
+        if isinstance(told, dict):
+            return told
+    last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return {"error_message": last.strip()}
+
+
+def _worker(name: str, python: Path, *words: str) -> str:
+    """The command that measures a framework by that interpreter."""
+    # A framework of the user's own may be found by PYTHONPATH alone.
+    is_theirs = python != _made_by_us(name)[0].python
+    return environment.started(python, f"peers.{name}", *words, own_paths=is_theirs)
+
+
 def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     """The command that measures frameworks, each with its interpreter, in turn with what `command`
     has bench measure."""
@@ -55,9 +149,7 @@ def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     peers = []
     for name, python in pythons.items():
         words = [word for word in command if word.partition("=")[0] in FLAGS[name]]
-        # A framework of the user's own may be found by PYTHONPATH alone.
-        is_theirs = python != _made_by_us(name)[0].python
-        peers.append(environment.as_peer(python, f"peers.{name}", *words, own_paths=is_theirs))
+        peers.append(f"--peer={_worker(name, python, *words)}")
     return [*(word for word in command if word.partition("=")[0] not in flags), *peers]
 
 

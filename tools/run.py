@@ -14,12 +14,13 @@ from pathlib import Path
 from types import FrameType
 
 from plots import __version__
+from plots.file.shortcomings import own_words
 from tools import build, cuda, environment, own_network, peers, results, resume, setup, two
 from tools.console import HOME, IS_CHECKOUT, ROOT, Failure, Parser, friendly, say
 
 _USAGE = """\
 usage: ./run [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
-             [--with-peers[=NAMES|PYTHON]] [--compare-with=COMMIT] [--check-statistics]
+             [--with-peers[=NAMES|PYTHON|no]] [--compare-with=COMMIT] [--check-statistics]
              [arguments for bench ...]
        ./run two ...  any two commands, each with a size and a number of steps: ./run two --help
 
@@ -45,7 +46,7 @@ repetitions on each side, or after 45 s. Measuring then goes on, and the end say
 # Of an installed copy, which sets up and builds nothing.
 _USAGE_INSTALLED = f"""\
 usage: ./run [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
-             [--with-peers[=NAMES|PYTHON]] [--check-statistics] [arguments for bench ...]
+             [--with-peers[=NAMES|PYTHON|no]] [--check-statistics] [arguments for bench ...]
        ./run two ...  any two commands, each with a size and a number of steps: ./run two --help
 
 Measures, writes results/<machine>/<date>-<commit>.json and draws report/index.html from it: one
@@ -74,7 +75,10 @@ _FLAGS = f"""\
                   passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=,
                   --script=lean,usual and --devices= choose among PyTorch's rows
                   (docs/method/peers.md), --loop=scan,unrolled and --devices= among JAX's,
-                  --devices= among ONNX Runtime's; --program=pytorch measures them without bench's
+                  --devices= among ONNX Runtime's; --program=pytorch measures them without bench's.
+                  Without it, a run whose rows no flag chooses measures some of PyTorch's, in a part
+                  of its time, by the first Python that has it: of the active environment, conda,
+                  python3 on the PATH, or .venv-peers; --with-peers=no leaves them out
   --check-statistics
                   measure this build against itself, in turn: how often is a difference seen where
                   there is none? It takes the quick sweep, unless flags say otherwise
@@ -131,6 +135,7 @@ class Arguments(Namespace):
     check_statistics = resume = False
     peers: tuple[str, ...] = ()
     peers_python: str | None = None  # that of PyTorch, where one is named
+    with_peers: str | None = None
     compare_with: str | None = None
     gpu: str | None = None
     networks: list[Path] = []  # noqa: RUF012 - main() sets it
@@ -147,6 +152,16 @@ class Arguments(Namespace):
     @property
     def measures_builds(self) -> bool:
         return bool(self.compare_with) or self.check_statistics
+
+    @property
+    def looks_for_pytorch(self) -> bool:
+        """Whether it measures the PyTorch that is found here, which nobody named: of a run that has
+        the rows of a default or quick sweep. One that goes on has what it had."""
+        sweep = [word for word in self.bench if word.startswith("--sweep=")][-1:]
+        goes_on = self.resume and self.out is None
+        is_plain = sweep in ([], ["--sweep=default"], ["--sweep=quick"])
+        is_other = goes_on or self.measures_builds or self.commands or self.with_peers is not None
+        return is_plain and not is_other and not own_words(["bench", *self.bench])
 
     @property
     def out(self) -> Path | None:
@@ -182,7 +197,7 @@ def parse(arguments: list[str]) -> Arguments:
     parsed = Arguments()
     _, parsed.bench = parser.parse_known_args(words, parsed)
     parsed.commands = commands
-    if parsed.with_peers is not None:
+    if parsed.with_peers not in (None, peers.NO):
         parsed.peers, parsed.peers_python = peers.named(parsed.with_peers)
     parsed.resume = "--resume" in parsed.bench
     modes = [mode for mode in map(cuda.parse, parsed.bench) if mode]
@@ -346,6 +361,12 @@ def destination(parsed: Arguments, command: list[str]) -> Path:
         given = {word.partition("=")[0] for word in command}
         flags, names = resume.flags_of(earlier[0], given)
         command += flags
+        if names and parsed.with_peers == peers.NO:
+            raise Failure(
+                f"{friendly(path)} has rows of {', '.join(names)}, and goes on with them; leave "
+                "out --with-peers=no, or --resume",
+                2,
+            )
         parsed.peers = tuple(dict.fromkeys([*parsed.peers, *names]))
     else:
         path = results.new_file(commit, datetime.date.today(), *results.folders_of(machine))
@@ -432,6 +453,31 @@ def only_set_up(parsed: Arguments) -> int:
     return 0
 
 
+def pythons_of(parsed: Arguments, command: list[str]) -> dict[str, Path]:
+    """The frameworks that take turns with bench, each with its interpreter; `command` gets what
+    follows from a PyTorch that is found."""
+    was_found = parsed.resume and parsed.with_peers is None and parsed.peers == ("pytorch",)
+    was_found &= all(word in command for word in peers.OF_A_FOUND_ONE)
+    if not (parsed.looks_for_pytorch or was_found):
+        return {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
+    pytorch = peers.found()
+    if pytorch is None and was_found:
+        raise Failure(
+            "this run has rows of a PyTorch that is not found now; activate its environment, or "
+            "name its Python: --with-peers=PYTHON",
+            2,
+        )
+    parsed.peers = ()  # which have a screen of their own
+    if pytorch is None:
+        return {}
+    python = friendly(pytorch.python)
+    say(f"PyTorch {pytorch.version} of {python} is measured, too; --with-peers=no leaves it out")
+    if not was_found:
+        has_budget = any(word.startswith("--budget=") for word in command)
+        command += [peers.SHARE_OF_A_BUDGET if has_budget else peers.SHARE, *peers.OF_A_FOUND_ONE]
+    return {"pytorch": pytorch.python}
+
+
 def run_bench(parsed: Arguments) -> int:
     """Measure what is asked for, beside whatever else, and show what came of it."""
 
@@ -453,8 +499,8 @@ def run_bench(parsed: Arguments) -> int:
     is_first = parsed.cuda != "off" and not (parsed.resume or parsed.commands)
     if is_first and results.has_new_gpu(build.BENCH, path):
         check(path.with_suffix(".check"))
-    if parsed.peers:
-        pythons = {name: peers.python_of(name, parsed.peers_python) for name in parsed.peers}
+    pythons = pythons_of(parsed, command)
+    if pythons:
         command = peers.beside(pythons, command)
     first_answer().unlink(missing_ok=True)
     command += when_answered(parsed, results.place(path, parsed.resume))

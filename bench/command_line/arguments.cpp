@@ -20,6 +20,8 @@ std::vector<Flag> run_flags(Arguments& to) {
     named_sweeps.emplace_back(sweep.name, sweep);
   }
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  constexpr double least_share = 0.01;
+  constexpr double most_share = 0.9;
   return {
       choice("--sweep", named_sweeps,
              "how much to measure: networks, repetitions, time per repetition (default: default); "
@@ -50,6 +52,12 @@ std::vector<Flag> run_flags(Arguments& to) {
        "let another program measure the same work, in turn with these rows; given again, another "
        "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
+      {"--peers-share", "SHARE",
+       "of the run's time, or of its budget, the most that rows of other programs take (0.25, "
+       "say): "
+       "as many networks as fit have some, those that answer first; between the sizes there are "
+       "none (default: all, however long they take)",
+       number_into(to.peers_share, least_share, most_share)},
       {"--when-answered", "COMMAND",
        "as soon as every second network of each ladder has five repetitions on each side, or after "
        "45 s, run this command by the shell, wait for it, and go on measuring; --out has its rows "
@@ -291,7 +299,7 @@ Arguments parse(const std::vector<std::string>& arguments) {
   if (result.resume && !result.out) {
     throw UsageError("--resume needs the file to go on with: --out=FILE.json");
   }
-  if (!result.peers.empty()) {
+  if (!result.peers.empty() && !result.peers_share) {
     result.sweep = for_pairs(result.sweep);
   }
   Effort& effort = result.sweep.effort;

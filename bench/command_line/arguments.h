@@ -74,12 +74,14 @@ struct Arguments {
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
   std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
-  bool in_process = false;         ///< measure without a child
-  bool mixed = false;              ///< ranks may be on different processors
-  std::string when_answered;       ///< a command to run once what answers is measured; empty: none
-  bool energy = false;             ///< read the meters around repetitions that are long enough
-  std::string meter;               ///< a command that tells the joules so far; empty: the machine's
-  double patience_seconds = 30;    ///< with a row that makes no progress (run/sampler.h)
+  std::optional<double>
+      peers_share;               ///< of the run's time, which these may take; none: as it needs
+  bool in_process = false;       ///< measure without a child
+  bool mixed = false;            ///< ranks may be on different processors
+  std::string when_answered;     ///< a command to run once what answers is measured; empty: none
+  bool energy = false;           ///< read the meters around repetitions that are long enough
+  std::string meter;             ///< a command that tells the joules so far; empty: the machine's
+  double patience_seconds = 30;  ///< with a row that makes no progress (run/sampler.h)
   Refine refine = Refine::automatic;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<std::int64_t> planned_memory_bytes;  ///< rows/device.h

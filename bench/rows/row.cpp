@@ -30,6 +30,15 @@ std::string row_name(const Configuration& configuration) {
 
 std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
 
+bool is_of_a_peer(const Row& row) { return is_said(row.configuration, "program"); }
+
+std::string work_of(const Row& row) {
+  Configuration work = row.configuration;
+  std::erase_if(work,
+                [](const auto& pair) { return find_axis(pair.first).role != AxisRole::what; });
+  return row_name(work);
+}
+
 Row row_on(const Target& target) {
   return {.configuration = target.row, .device = target.device, .warnings = target.warnings};
 }

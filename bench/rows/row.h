@@ -166,6 +166,7 @@ struct Turns {
   double least = 0;             ///< of the turns that it had
   double took = 0;              ///< all of these
   bool is_closed = false;       ///< no more can be had of it
+  bool is_left_out = false;     ///< it gets none, as the share of other programs is used up
 };
 
 /// What was told of a row last, and what its next repetition has to tell.
@@ -222,6 +223,12 @@ std::string family_of(const Row& row);
 
 /// In f32, or in no precision at all.
 bool is_in_f32(const Row& row);
+
+/// Another program's, not one of bench's own that several ranks measure.
+bool is_of_a_peer(const Row& row);
+
+/// What is computed, however and wherever.
+std::string work_of(const Row& row);
 
 /// All rows by name, in the order of registration.
 class Rows {

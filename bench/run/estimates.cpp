@@ -13,7 +13,8 @@ constexpr double doubt = 2;
 
 /// Rows of one kind are misjudged alike.
 std::string kind_of(const Row& row) {
-  return family_of(row) + (row.device->is_host ? " cpu" : " gpu");
+  return family_of(row) + (row.device->is_host ? " cpu" : " gpu") +
+         (is_of_a_peer(row) ? " of a peer" : "");
 }
 
 /// By which factor rows took longer than guessed; 1 where none has begun.
@@ -30,7 +31,11 @@ int repetitions_of(const Row& row, int of_sweep) {
 
 Estimates::Estimates(const Limits& limits, const Spent& spent, Rows& rows,
                      std::vector<std::string> names)
-    : limits_(limits), spent_(spent), rows_(rows), names_(std::move(names)) {
+    : limits_(limits),
+      spent_(spent),
+      rows_(rows),
+      names_(std::move(names)),
+      lent_before_(spent.lent) {
   double sum = 0;
   for (const std::string& name : names_) {
     sum += rows_[name].turns.planned;
@@ -54,8 +59,10 @@ int Estimates::repetitions_at_first(const std::string& name) const {
 }
 
 int Estimates::instances_of(const Group& group) const {
+  constexpr int few = 3;  // a process that brings a framework takes seconds to start
   int most = limits_.most_passes;
   for (const std::string& name : group) {
+    most = has_a_share(name) ? std::min(most, few) : most;
     const RowCosts& costs = rows_[name].costs;
     const int repetitions = rows_[name].turns.wanted;
     most = std::min(
@@ -65,9 +72,13 @@ int Estimates::instances_of(const Group& group) const {
   return most;
 }
 
+bool Estimates::has_a_share(const std::string& name) const {
+  return limits_.peers_share && is_of_a_peer(rows_[name]);
+}
+
 int Estimates::repetitions_again(const std::string& name) const {
   const Row& row = rows_[name];
-  return is_measured(name) && !row.turns.is_closed
+  return is_measured(name) && !row.turns.is_closed && !has_a_share(name)
              ? std::min(disturbed_repetitions(row), repetitions_at_first(name))
              : 0;
 }
@@ -107,12 +118,13 @@ std::map<std::string, Estimates::Experience> Estimates::experience() const {
   return all;
 }
 
-double Estimates::promised() const {
+double Estimates::promised(const Which& which) const {
   double sum = 0;
   for (const std::string& name : names_) {
     const Row& row = rows_[name];
     const int left = row.turns.wanted - taken(name);
-    if (row.turns.first && left > 0 && is_measured(name) && !row.turns.is_closed) {
+    if ((!which || which(name)) && row.turns.first && left > 0 && is_measured(name) &&
+        !row.turns.is_closed) {
       const int made = std::clamp(instances_of({name}) - row.record.instances, 0, left);
       sum += left * row.costs.repetition + made * row.costs.making.value_or(row.costs.repetition);
     }
@@ -145,6 +157,26 @@ bool Estimates::admits(const Group& group, double end) const {
          spent_.all() + others + seconds <= end;
 }
 
+double Estimates::taken_by_others() const {
+  double sum = lent_before_;
+  for (const std::string& name : names_) {
+    sum += has_a_share(name) ? rows_[name].turns.took : 0;
+  }
+  return sum;
+}
+
+bool Estimates::share_admits(const Group& theirs, double closer) const {
+  const double share = *limits_.peers_share;
+  const auto of_others = [this](const std::string& name) { return has_a_share(name); };
+  const auto own = [this](const std::string& name) { return !has_a_share(name); };
+  const double taken = taken_by_others();
+  const double most =
+      limits_.budget_seconds
+          ? share * budget()
+          : share / (1 - share) * (spent_.all() - taken + promised(own) + not_begun(own) + closer);
+  return taken + promised(of_others) + expected(theirs, std::numeric_limits<int>::max()) <= most;
+}
+
 double Estimates::again(const Group& group) const {
   double sum = 0;
   for (const std::string& name : group) {
@@ -160,16 +192,26 @@ double Estimates::left_of_all(double closer, bool are_disturbed_done) const {
   if (limits_.budget_seconds) {
     return std::max(0.0, left());
   }
+  double disturbed = 0;
+  for (const std::string& name : names_) {
+    disturbed += are_disturbed_done ? 0 : again({name});
+  }
+  return promised() + not_begun() + closer + std::min(disturbed, most_again());
+}
+
+double Estimates::not_begun(const Which& which) const {
   const std::map<std::string, Experience> known = experience();
   Experience all;
   for (const auto& [kind, of_kind] : known) {
     all.took += of_kind.took;
     all.guessed += of_kind.guessed;
   }
-  double sum = promised() + closer;
-  double disturbed = 0;
+  double sum = 0;
   for (const std::string& name : names_) {
     const Row& row = rows_[name];
+    if ((which && !which(name)) || row.turns.is_left_out) {
+      continue;
+    }
     if (!row.record.has_had_a_turn()) {
       const auto of_kind = known.find(kind_of(row));
       sum += guessed(name) * (of_kind != known.end()
@@ -179,9 +221,8 @@ double Estimates::left_of_all(double closer, bool are_disturbed_done) const {
     } else if (is_measured(name) && !row.turns.first) {  // by an earlier run
       sum += std::max(0, row.turns.wanted - taken(name)) * row.expected.repetition;
     }
-    disturbed += are_disturbed_done ? 0 : again({name});
   }
-  return sum + std::min(disturbed, most_again());
+  return sum;
 }
 
 }  // namespace crossover::bench

@@ -3,6 +3,7 @@
 // time for it.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -35,6 +36,8 @@ class Estimates {
     /// Of what the run has taken, for how long rows may be measured again that other programs
     /// disturbed, where there is no budget.
     double share_again = 0.5;
+    /// Of the run's time, what rows of other programs may take; none: what they need.
+    std::optional<double> peers_share;
   };
 
   /// `names`: the rows of the plan, which know what they are planned to take. Where that is all of
@@ -50,6 +53,8 @@ class Estimates {
   [[nodiscard]] int repetitions_at_first(const std::string& name) const;
   /// How many each of the group is to have, by what making them costs.
   [[nodiscard]] int instances_of(const Group& group) const;
+  /// Whether others measure the row, who have a share of the time.
+  [[nodiscard]] bool has_a_share(const std::string& name) const;
   /// Repetitions that it is to get again as other programs disturbed them.
   [[nodiscard]] int repetitions_again(const std::string& name) const;
 
@@ -67,6 +72,10 @@ class Estimates {
   [[nodiscard]] double expected(const Group& group, int repetitions) const;
   /// Whether the group ends in time, before so many seconds of the run.
   [[nodiscard]] bool admits(const Group& group, double end) const;
+  /// What rows took that others measure and that have a share, and these others before them.
+  [[nodiscard]] double taken_by_others() const;
+  /// Whether such rows end within their share of the time; `closer` as below.
+  [[nodiscard]] bool share_admits(const Group& theirs, double closer) const;
   [[nodiscard]] double again(const Group& group) const;
   /// How long disturbed rows may be measured again in all.
   [[nodiscard]] double most_again() const {
@@ -85,15 +94,20 @@ class Estimates {
 
   /// Before anything is known of rows like it.
   [[nodiscard]] double guessed(const std::string& name) const;
+  using Which = std::function<bool(const std::string& name)>;
+
   /// By kind of row.
   [[nodiscard]] std::map<std::string, Experience> experience() const;
   /// What rows will take which have begun.
-  [[nodiscard]] double promised() const;
+  [[nodiscard]] double promised(const Which& which = {}) const;
+  /// What those will take that have not, or that an earlier run has begun.
+  [[nodiscard]] double not_begun(const Which& which = {}) const;
 
   Limits limits_;
   const Spent& spent_;
   Rows& rows_;
   std::vector<std::string> names_;
+  double lent_before_;  ///< to other programs, before the first row
   int most_at_first_ = std::numeric_limits<int>::max();  ///< repetitions
 };
 

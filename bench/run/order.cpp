@@ -176,9 +176,11 @@ class Sweeping {
     if (!trains_epochs(row) || said(row, "precision") != "f32") {
       return false;
     }
-    if (on_gpu(row)) {
-      return said(row, "data") == "resident";
-    }
+    return on_gpu(row) ? said(row, "data") == "resident" : has_threads_of_the_ladder(row);
+  }
+
+  /// On the CPU.
+  [[nodiscard]] bool has_threads_of_the_ladder(const Row& row) const {
     const std::int64_t threads = number_of(row.configuration, "cpu_threads");
     return threads == least_threads_ || threads == most_threads_;
   }
@@ -367,6 +369,39 @@ std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& name
     plan.push_back(std::move(one.row));
   }
   return plan;
+}
+
+void keep_share_of_peers(std::vector<PlannedRow>& plan, Rows& rows, double share,
+                         std::optional<double> budget_seconds) {
+  const Names names = names_of(plan);
+  const Sweeping sweep(rows, names);
+  std::erase_if(plan, [&](const PlannedRow& planned) {
+    const Row& row = rows[planned.name];
+    return is_of_a_peer(row) && !on_gpu(row) && !sweep.has_threads_of_the_ladder(row);
+  });
+  double ours = 0;
+  std::vector<std::pair<std::string, double>> works;  // with what others take for them, in seconds
+  for (const PlannedRow& planned : plan) {
+    if (!is_of_a_peer(rows[planned.name])) {
+      ours += planned.seconds;
+      continue;
+    }
+    const std::string work = work_of(rows[planned.name]);
+    const auto known = std::ranges::find(works, work, &std::pair<std::string, double>::first);
+    (known == works.end() ? works.emplace_back(work, 0.0) : *known).second += planned.seconds;
+  }
+  double open = budget_seconds ? share * *budget_seconds : share / (1 - share) * ours;
+  std::set<std::string> kept;
+  for (const auto& [work, seconds] : works) {
+    if (seconds <= open) {
+      open -= seconds;
+      kept.insert(work);
+    }
+  }
+  std::erase_if(plan, [&](const PlannedRow& planned) {
+    const Row& row = rows[planned.name];
+    return is_of_a_peer(row) && !kept.contains(work_of(row));
+  });
 }
 
 std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {

@@ -38,6 +38,12 @@ inline constexpr const char* pass_of_networks = "networks";
 std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& names,
                                 const Sweep& sweep, bool within_budget);
 
+/// Leaves of the rows of other programs in the plan what takes that share of the budget, or where
+/// there is none of what the plan takes then: network by network, in the plan's order, all rows of
+/// one that fits. On the CPU those by the fewest and by the most threads.
+void keep_share_of_peers(std::vector<PlannedRow>& plan, Rows& rows, double share,
+                         std::optional<double> budget_seconds);
+
 std::vector<std::string> names_of(const std::vector<PlannedRow>& plan);
 
 /// One line for each row: pass, expected seconds of the row and of all up to it, name. In the end a

@@ -53,9 +53,6 @@ Repetition repetition_in(const Json& times) {
   return repetition;
 }
 
-/// Another program's, not one of bench's own that several ranks measure.
-bool is_of_a_peer(const Row& row) { return is_said(row.configuration, "program"); }
-
 std::size_t turns_of(const Record& record) {
   return record.repetitions.size() + (record.outcome != Outcome::measured ? 1 : 0);
 }

@@ -14,14 +14,6 @@ namespace crossover::bench {
 
 namespace {
 
-/// What is computed, however and wherever.
-std::string work_of(const Row& row) {
-  Configuration work = row.configuration;
-  std::erase_if(work,
-                [](const auto& pair) { return find_axis(pair.first).role != AxisRole::what; });
-  return row_name(work);
-}
-
 /// "1 row is", "2 rows are".
 std::string counted(std::size_t rows, const std::string& one, const std::string& several) {
   return std::to_string(rows) + (rows == 1 ? " row " + one : " rows " + several);
@@ -160,14 +152,17 @@ void Schedule::look_closer() {
 }
 
 double Schedule::seconds_left() const {
-  const double closer =
-      closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all()) : options_.closer_seconds;
-  return estimates_.left_of_all(closer, are_disturbed_done_);
+  return estimates_.left_of_all(closer_left(), are_disturbed_done_);
+}
+
+double Schedule::closer_left() const {
+  return closer_ends_ ? std::max(0.0, *closer_ends_ - spent_.all()) : options_.closer_seconds;
 }
 
 std::vector<std::string> Schedule::left_open() const {
   std::vector<std::string> open = names_of(without_a_turn(question_));
   std::ranges::move(names_of(without_a_turn(others_)), std::back_inserter(open));
+  std::erase_if(open, [&](const std::string& name) { return estimates_.has_a_share(name); });
   return open;
 }
 
@@ -192,8 +187,11 @@ std::vector<Group> Schedule::groups_of(const std::vector<PlannedRow>& plan) cons
     if (options_.together == Together::all || !share_a_device) {
       groups.push_back(group);
     } else {
-      std::ranges::transform(group, std::back_inserter(groups),
-                             [](const std::string& name) { return Group{name}; });
+      for (const std::string& name : group) {
+        const std::string& lead = rows_[name].lead;
+        const bool is_beside = !lead.empty() && !groups.empty() && contains(groups.back(), lead);
+        (is_beside ? groups.back() : groups.emplace_back()).push_back(name);
+      }
     }
   }
   return groups;
@@ -238,9 +236,9 @@ std::optional<SweepStep> Schedule::next_of_passes() {
                                                     std::to_string(all.of),
                        .is_first = all.number == 1};
     }
-    const Group& group = all.groups[all.place++];
-    if (all.number == 1 && !has_begun(group) && !admits(group)) {
-      continue;
+    Group group = all.groups[all.place++];
+    if (all.number == 1) {
+      take_out_late(group);
     }
     Targets due;
     Group names;
@@ -260,6 +258,39 @@ std::optional<SweepStep> Schedule::next_of_passes() {
     }
     keep_if_unfinished(group);
   }
+}
+
+void Schedule::take_out_late(Group& group) {
+  Group ours;
+  Group theirs;
+  std::ranges::partition_copy(
+      group, std::back_inserter(theirs), std::back_inserter(ours),
+      [&](const std::string& name) { return estimates_.has_a_share(name); });
+  if (!ours.empty() && !has_begun(ours) && !admits(ours)) {
+    group.clear();
+    return;
+  }
+  const Group& open = has_begun(ours) ? theirs : group;
+  if (theirs.empty() || has_begun(theirs) || (admits(open) && share_admits(theirs))) {
+    return;
+  }
+  if (stage_ != Stage::answer) {
+    for (const std::string& name : theirs) {
+      rows_[name].turns.is_left_out = true;
+    }
+  }
+  group = std::move(ours);
+}
+
+/// Of the time until the first answer they have a part that leaves ours their own.
+bool Schedule::share_admits(const Group& theirs) {
+  constexpr double of_answer = 1.0 / 3;
+  if (stage_ == Stage::answer &&
+      estimates_.taken_by_others() + estimates_.expected(theirs, passes_.most) >
+          of_answer * *options_.answer_seconds) {
+    return false;
+  }
+  return estimates_.share_admits(theirs, closer_left());
 }
 
 /// In this run, with repetitions: what is left of it is promised.
@@ -287,7 +318,11 @@ bool Schedule::admits(const Group& group) {
 int Schedule::target(const Group& group, const std::string& name) const {
   const Passes& pass = passes_;
   const int made = rows_[name].record.instances;
-  const int instances = std::min(estimates_.instances_of(group), pass.of);
+  Group paired;
+  std::ranges::copy_if(group, std::back_inserter(paired), [&](const std::string& other) {
+    return estimates_.has_a_share(other) == estimates_.has_a_share(name);
+  });
+  const int instances = std::min(estimates_.instances_of(paired), pass.of);
   const int passes_left = pass.of - pass.number + 1;
   const int instances_left = std::clamp(instances - made, 1, passes_left);
   const bool is_due =
@@ -396,7 +431,7 @@ std::optional<SweepStep> Schedule::next_of_noisiest() {
     const Turns& turns = row.turns;
     const int taken = estimates_.taken(name);
     if (!options_.limits.budget_seconds || !turns.first || turns.is_closed || taken < 2 ||
-        !estimates_.is_measured(name) || !row.device->failure.empty() ||
+        !estimates_.is_measured(name) || !row.device->failure.empty() || is_of_a_peer(row) ||
         *turns.first > estimates_.left()) {
       continue;
     }

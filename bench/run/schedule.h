@@ -5,6 +5,8 @@
 // repetitions. Then what the question needs (the ladders, ceilings, and within a budget every
 // network), then a closer look, then the other rows; at last rows that ended their worker or that
 // other programs disturbed have another try, and within a budget the noisiest more repetitions.
+// Where rows of other programs (run/peer.h) have a share of the time, each takes turns with the row
+// of ours that does its work, and has its first one while there is time for it.
 #pragma once
 
 #include <deque>
@@ -56,7 +58,7 @@ using SweepStep =
 /// Which neighbours of a plan that do the same work take turns, so that drift hits all alike.
 enum class Together {
   devices,  ///< those on several devices
-  all,      ///< also those on one
+  all,  ///< also those on one; else a row of another program does with the one that it is beside
 };
 
 struct ScheduleOptions {
@@ -129,8 +131,14 @@ class Schedule {
   std::optional<SweepStep> next_of_passes();
   std::optional<SweepStep> next_of_noisiest();
   [[nodiscard]] bool has_begun(const Group& group) const;
-  /// Whether there is time for a group that has not begun.
+  /// Takes out of a group in its first pass what is not to begin: ours where there is no time for
+  /// them, and with them or alone those of others, whose time is a share.
+  void take_out_late(Group& group);
+  /// Whether there is time for rows that have not begun.
   [[nodiscard]] bool admits(const Group& group);
+  [[nodiscard]] bool share_admits(const Group& theirs);
+  /// Of the closer look.
+  [[nodiscard]] double closer_left() const;
   /// How many repetitions the row should have behind this pass.
   [[nodiscard]] int target(const Group& group, const std::string& name) const;
   void keep_if_unfinished(const Group& group);

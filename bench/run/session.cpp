@@ -52,6 +52,7 @@ std::size_t take_kept(std::vector<PlannedRow>& plan, const EarlierRun& earlier, 
     Record record = record_in(*written, row.warnings);
     if (record.repetitions.empty() ||
         std::ssize(record.repetitions) >= repetitions_of(row, repetitions)) {
+      row.record.facts = std::move(record.facts);  // for rows of others beside it
       return true;
     }
     row.turns.kept = static_cast<int>(record.repetitions.size());
@@ -77,6 +78,18 @@ std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows&
     }
   }
   return found;
+}
+
+/// Where others have a share of the time, rows of ours that an earlier run has measured count,
+/// though those beside them come only now.
+void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, Rows& rows) {
+  const std::vector<std::string> names = names_of(plan);
+  for (const std::string& name : names) {
+    Row& row = rows[name];
+    if (!row.lead.empty() && !contains(names, row.lead)) {
+      row.warnings.emplace_back("not measured in turn with bench's row, which an earlier run has");
+    }
+  }
 }
 
 /// "12 of 132 Gemm, 3 of 48 Layer": how many rows of each family are open.
@@ -238,6 +251,9 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
           .seconds = seconds_taken,
           .join =
               [&](const std::string& name) {
+                if (session.arguments.peers_share) {
+                  return;  // that is for the sizes of the sweep
+                }
                 std::vector<PlannedRow> joined;  // here nobody asks for it
                 ask_peers([&](Peer& peer) {
                   peer.join({.name = name}, joined, session.arguments, session.devices,
@@ -321,8 +337,11 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
         say(earlier->path.string() + " is complete: no row is left to measure");
         return true;
       }
-      leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
+      if (!arguments.peers_share) {
+        leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
+      }
       kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
+      doubt_apart_from_leads(plan, rows);
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured =
           static_cast<std::size_t>(std::ranges::count_if(earlier->rows, &WrittenRow::is_skipped));
@@ -367,17 +386,19 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   Reporter reporter(rows, names.size(),
                     {.file = file ? &*file : nullptr,
                      .kept = kept,
-                     .may_leave = arguments.budget_seconds.has_value()});
+                     .may_leave = arguments.budget_seconds || arguments.peers_share});
   Sampler sampler(rows, reporter, spent, worker,
                   {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
                    .patience_seconds = arguments.patience_seconds,
                    .energy = energy.get()});
   const bool as_asked = arguments.repetitions.has_value();
+  const bool all_together = !peers.empty() && !arguments.peers_share;
   Schedule schedule(
       {.limits = {.repetitions = arguments.sweep.effort.repetitions,
                   .budget_seconds = arguments.budget_seconds,
-                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes},
-       .together = arguments.shuffles || !peers.empty() ? Together::all : Together::devices,
+                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
+                  .peers_share = arguments.peers_share},
+       .together = arguments.shuffles || all_together ? Together::all : Together::devices,
        .answer_seconds = seconds_of_answer(arguments),
        .closer_seconds = closer_seconds(session, plan, sizes),
        .shuffled = arguments.shuffles,
@@ -393,6 +414,10 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
            .look_closer =
                [&](double seconds) { look_closer(session, sampler, sizes, written, seconds); }});
   const std::vector<std::string> open = schedule.left_open();
+  const auto left_out = std::ranges::count_if(names, [&session](const std::string& name) {
+    const Row& row = session.rows[name];
+    return row.turns.is_left_out && !row.record.has_had_a_turn();
+  });
   reporter.finish();
   note_idle("after");
   benchmark::Shutdown();
@@ -404,6 +429,11 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   if (!open.empty()) {
     say("left open by the budget: " + counted(open, rows) + " of " +
         std::to_string(names.size() + kept) + " rows; --resume with a larger one adds them");
+  }
+  if (left_out > 0) {
+    say(std::to_string(left_out) + (left_out == 1 ? " row" : " rows") +
+        " of other programs had no turn, as those have " + percent(*arguments.peers_share, 1) +
+        " of the time; --peers-share gives them more");
   }
   say(shares(spent));
   if (file) {

@@ -17,7 +17,7 @@ import torch
 
 from peers.axes import DEVICES, LAYOUTS, PAGES, SCRIPTS, values_among
 from peers.protocol import Answer, Configuration, serve
-from peers.pytorch.counterparts import AXES, ENVIRONMENTS, MODES, Wanted, counterparts
+from peers.pytorch.counterparts import AXES, BESIDE, ENVIRONMENTS, MODES, Wanted, counterparts
 from peers.pytorch.ranks import SharesInTurn
 from peers.pytorch.rows import prepare
 from peers.pytorch.training import References, settle
@@ -147,8 +147,22 @@ def _wanted(arguments: Sequence[str]) -> Wanted:
     add("mode", MODES, ("eager",), "torch.compile is compile, a CUDA graph of each step graph")
     add("pages", PAGES, ("default",), "of PyTorch's memory on the CPU")
     add("script", SCRIPTS, ("lean",), "batches that lie ready are lean, a loader is usual")
+    parser.add_argument(
+        "--beside",
+        choices=BESIDE,
+        default="all",
+        help="of bench's rows all, or those that a default run has some beside: networks in f32, "
+        "images in one layout, where this PyTorch sees the device",
+    )
     options = parser.parse_args(arguments)
-    return Wanted(options.devices, options.layout, options.mode, options.pages, options.script)
+    devices, layouts = options.devices, options.layout
+    if options.beside == "default":
+        layouts = layouts[:1]
+        seen = DEVICES if torch.cuda.is_available() else ("cpu",)
+        devices = tuple(device for device in devices if device in seen)
+    return Wanted(
+        *(devices, layouts, options.mode, options.pages, options.script), beside=options.beside
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,12 @@ FAMILIES = ("Epoch", "Minibatch", "Forward", "Gemm", "Copy")
 TRAINING = ("Epoch", "Minibatch")
 PRECISIONS = ("f32", "bf16")
 MODES = ("eager", "compile", "graph")
+BESIDE = ("all", "default")
+# What a default run has beside bench's rows: by family the networks, in f32.
+_DEFAULT = {
+    "Epoch": re.compile(r"disc-\d+|heart|policy|lenet-5|gpt-64"),
+    "Minibatch": re.compile("alexnet-r"),
+}
 
 # What rows of PyTorch have beside bench's axes.
 AXES = [LAYOUT, COMPILER, PAGES_AXIS, SCRIPT]
@@ -30,6 +37,7 @@ class Wanted:
     modes: tuple[str, ...] = ("eager",)
     pages: tuple[str, ...] = ("default",)
     scripts: tuple[str, ...] = ("lean",)
+    beside: str = "all"
 
 
 def counterparts(
@@ -48,10 +56,17 @@ def counterparts(
         or ours.get("cache", "warm") != "warm"
         or {"accumulate", "loss", "shuffle", "loader"} & ours.keys()
         or copies(ours)
+        or (wanted.beside == "default" and not _is_of_the_default_run(ours))
     ):
         return []
     shared = same_work(ours, "pytorch")
     return [{**shared, **way} for way in _ways(ours, device, wanted, len(shape) == 3)]
+
+
+def _is_of_the_default_run(ours: Configuration) -> bool:
+    networks = _DEFAULT.get(ours["family"])
+    is_plain = ours.get("precision") == "f32" and not {"copies", "ranks", "zero"} & ours.keys()
+    return networks is not None and is_plain and bool(networks.fullmatch(ours["model"]))
 
 
 def _ways(

@@ -16,7 +16,7 @@ STANDINGS = range(3)  # of shortcomings, the worst first
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
 _ALLOWED = re.compile(
-    r"--(with-peers|layout|loop|mode|pages|script|devices|sweep|cuda|out|memory-limit|planned-memory|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
+    r"--(with-peers|peers-share|beside|layout|loop|mode|pages|script|devices|sweep|cuda|out|memory-limit|planned-memory|patience|budget|resume|benchmark_(?!filter)[a-z_]+|v)(=.*)?",
     re.DOTALL,
 )
 

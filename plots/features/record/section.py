@@ -209,7 +209,7 @@ _LONGEST = 400  # characters of a word
 # filter; and bench alone has no peers.
 _LEFT_OUT = re.compile(
     r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
-    r"|--resume$|--with-peers|--(devices|layout|loop|mode|pages|script)="
+    r"|--resume$|--with-peers|--(peers-share|beside|devices|layout|loop|mode|pages|script)="
 )
 
 
