@@ -413,7 +413,7 @@ def _to_share(file: File, curve: Comparison, gpu: str) -> str:
     processor = printable(short_processor(cpu.model), _NAME)
     parts = (
         f"{claim(curve.crossover).removeprefix('the ')}, {_work(curve)}{_data(curve)}",
-        f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
+        f"{processor}, {cpu.cores_words}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
     return " · ".join(parts)
