@@ -62,6 +62,12 @@ TEST(MachineId, TellsGenerationsApartWhereTheNameDoesNot) {
   EXPECT_EQ(machine_id("AMD EPYC", "", "", 2), "amd-epyc-2c");
 }
 
+TEST(Machine, IsVirtualWhereAHypervisorSaysSo) {
+  EXPECT_EQ(is_virtual("processor\t: 0\nflags\t\t: fpu avx2 hypervisor lahf_lm\n"), true);
+  EXPECT_EQ(is_virtual("processor\t: 0\nflags\t\t: fpu avx2\n"), false);
+  EXPECT_EQ(is_virtual("processor\t: 0\nFeatures\t: fp asimd\n"), std::nullopt) << "ARM's";
+}
+
 TEST(Turbo, IsToldByEitherOfTheDriversOfClocks) {
   namespace files = std::filesystem;
   const files::path root = files::temp_directory_path() / ("turbo-" + std::to_string(getpid()));

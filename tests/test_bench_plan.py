@@ -83,6 +83,13 @@ def test_every_way_to_train_a_network_on_the_gpu_is_measured():
         assert {row["cpu_threads"] for row in axes if row["device"] == "cpu"} == {"1", "16"}
 
 
+def test_a_ladder_has_what_the_answer_stands_on_and_nothing_else():
+    rows = plan("--sweep=ladder", "--threads=1,4,16")
+    assert [row.family for row in rows if row.family not in ("Epoch", "Peak")] == []
+    assert {row.axes["cpu_threads"] for row in rows if row.axes["device"] == "cpu"} >= {"1", "4"}
+    assert rows[-1].until < 9 * 60  # of one command of tools/gpu_sweep
+
+
 def test_the_overview_of_the_sweep_ends_within_two_minutes():
     rows = plan(*SWEEP)
     assert max(row.until for row in rows if row.phase == "overview") <= 130

@@ -87,14 +87,14 @@ def commands(tmp_path: Path) -> Commands:
     return Commands(tmp_path)
 
 
-@pytest.mark.parametrize("trouble", ["nothing", "--check", "gpu.json"])
+@pytest.mark.parametrize("trouble", ["nothing", "--check", "ladder.json"])
 def test_a_stage_that_fails_does_not_prevent_the_others(trouble, commands):
     commands.variables["TROUBLE"] = trouble
-    assert commands.run(*FIRST) == (trouble != "nothing", ["--check", "gpu.json"])
+    assert commands.run(*FIRST) == (trouble != "nothing", ["--check", "ladder.json"])
     verdicts = re.findall(r"^(\w+) +\d+ s  (\w+)", commands.log(), re.MULTILINE)
-    failed = {"--check": "check", "gpu.json": "gpu"}.get(trouble)
-    stages = ("check", "gpu")
-    assert verdicts == [(name, "failed" if name == failed else "passed") for name in stages]
+    failed = {"--check": "check", "ladder.json": "ladder"}.get(trouble)
+    ends = {name: "failed" if name == failed else "passed" for name in ("check", "ladder")}
+    assert dict(verdicts) == ends | {"racecheck": "failed"}, "which may fail"
 
 
 def test_a_gpu_that_bench_does_not_find_is_not_paid_for(commands):
@@ -102,7 +102,7 @@ def test_a_gpu_that_bench_does_not_find_is_not_paid_for(commands):
     assert commands.run() == (1, [])
     assert "nothing is measured: bench: there is no GPU" in commands.log()
     commands.program("nvidia-smi", "")
-    assert commands.run() == (0, ["--check", "gpu.json"]), "there is none to find"
+    assert commands.run() == (0, ["--check", "ladder.json"]), "there is none to find"
     shutil.rmtree(commands.folder / "brought")
     assert commands.run() == (1, []), "nothing was brought"
 
@@ -110,13 +110,15 @@ def test_a_gpu_that_bench_does_not_find_is_not_paid_for(commands):
 def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
     commands.variables["TROUBLE"] = "pytorch"  # which may fail
     (earlier := commands.folder / "brought" / "first").mkdir()
-    (earlier / "gpu.json.partial").write_text(INTERRUPTED)
+    (earlier / "ladder.json.partial").write_text(INTERRUPTED)
     (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
     code, calls = commands.run(*SECOND)
-    assert (code, calls) == (0, ["gpu.json", "pytorch.json", "transformers.json"])
-    assert (commands.out / "gpu.json.partial").read_text("utf-8") == INTERRUPTED
-    assert re.search(r"/gpu\.json --sweep=gpu --cuda=on --resume\n", commands.log())
-    assert re.search(r"--peer=\S+ -m peers\.pytorch ", commands.log())
+    names = ("ladder", "pytorch", "jax", "batch", "gpu", "transformers")
+    assert (code, calls) == (0, [f"{name}.json" for name in names])
+    assert (commands.out / "ladder.json.partial").read_text("utf-8") == INTERRUPTED
+    log = commands.log()
+    assert re.search(r"/ladder\.json --sweep=ladder --cuda=on --resume\n", log)
+    assert re.search(r"--threads=1,4,8 .*--peer=\S+ -m peers\.pytorch --devices=cpu,cuda ", log)
 
 
 @pytest.mark.parametrize("trouble", ["nothing", "shard 3"])

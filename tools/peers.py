@@ -28,7 +28,7 @@ COMMITS = HOME / "build" / "other"
 NO = "no"  # in place of their names
 # Of a PyTorch that is found: which rows it has, and what they take of the run's time at most. A
 # whole default sweep is to end within 8 minutes.
-OF_A_FOUND_ONE = ("--beside=default",)
+OF_A_FOUND_ONE = ("--beside=default", "--script=usual,lean")
 SHARE, SHARE_OF_A_BUDGET = "--peers-share=0.15", "--peers-share=0.25"
 
 

@@ -135,10 +135,19 @@ std::vector<Sweep> sweeps() {
        .layer_widths = all_widths,
        .sigmoid_widths = all_widths,
        .copy_bytes = series(kibibyte, 4, 1024 * mebibyte_of_a_copy)},
+      {.name = "ladder",  // what the answer stands on, and nothing else: each row three times anew
+       .effort = {.repetitions = 9, .min_time_seconds = 0.05},
+       .most_passes = 3,
+       .models = dense,
+       .cpu_modes = fastest,
+       .gpu_modes = {{{"execution", "eager"}, {"data", "resident"}},
+                     {{"execution", "graph"}, {"data", "resident"}},
+                     {{"execution", "auto"}, {"data", "resident"}},
+                     {{"execution", "eager"}, {"data", "pinned-async"}},
+                     {{"execution", "graph"}, {"data", "pinned-async"}}}},
       {.name = "gpu",
        .precisions = find_axis("precision").values,
        .effort = {.repetitions = 5, .min_time_seconds = 0.03},
-       .threads = ThreadCounts::ends,
        .most_passes = 1,  // minutes on a lent machine: more rows say more there than more instances
        .by_worth = true,
        .models = dense,
@@ -146,6 +155,7 @@ std::vector<Sweep> sweeps() {
        .gpu_modes = most,
        .minibatch_models = {"alexnet-r"},
        .minibatch_repetitions = 5,  // as in the default sweep
+       .minibatch_threads = ThreadCounts::powers,
        .operation_effort = {.repetitions = 3, .min_time_seconds = 0.02},
        .small_operations_on_threads = false,
        .square_sizes = squares,

@@ -84,7 +84,7 @@ struct Sweep {
 /// pairs takes (docs/method/peers.md).
 Sweep for_pairs(Sweep sweep);
 
-/// "quick", "default", "full", "gpu".
+/// "quick", "default", "full", "ladder", "gpu".
 std::vector<Sweep> sweeps();
 
 }  // namespace crossover::bench

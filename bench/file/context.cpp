@@ -265,6 +265,7 @@ Json machine_json(const Devices& devices) {
             {"numa_nodes", machine.numa_nodes},
             {"governor", machine.governor ? Json(*machine.governor) : Json(nullptr)},
             {"turbo", machine.turbo ? Json(*machine.turbo) : Json(nullptr)},
+            {"virtual", machine.is_virtual ? Json(*machine.is_virtual) : Json(nullptr)},
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
           {"gpu", gpu},

@@ -24,6 +24,9 @@ struct Machine {
       governor;  ///< of the first processor; absent where the kernel has none
   std::optional<bool>
       turbo;         ///< whether clocks may rise above the base; absent where that is not told
+  /// Whether a hypervisor says that it is one of its machines, whose cores may be another's hardware
+  /// threads; absent where that is not told.
+  std::optional<bool> is_virtual;
   std::string simd;  ///< widest vector instructions: "sse2", "avx2", "avx512", "amx", "neon"
   std::int64_t memory_bytes = 0;
   std::string os, kernel;
@@ -32,6 +35,9 @@ struct Machine {
 /// Whether the processor's clocks may rise above the base, by cpufreq, or by intel_pstate, which
 /// has a switch of its own (Linux, admin-guide/pm). `root`: below which /sys is, for tests.
 std::optional<bool> turbo(const std::filesystem::path& root = "/");
+
+/// Whether the text of /proc/cpuinfo has the flag of a hypervisor's machine; absent without flags.
+std::optional<bool> is_virtual(const std::string& cpuinfo);
 
 /// Read from /proc and /sys; what can't be read keeps its default.
 Machine this_machine();

@@ -23,7 +23,7 @@ from plots.file.families import EPOCH, FAMILIES, PROBES
 from plots.file.file_order import PassedOver, gpus_first, has_gpu, machine, passed_over
 from plots.file.ladders import networks_of_any
 from plots.file.rows import File, Machine, Row
-from plots.text import counted, printable
+from plots.text import printable
 
 # A large network and a small real one, each with its own batch: model → batch.
 SHOWN = {"disc-10": "100", "heart": "10"}
@@ -170,7 +170,7 @@ def processor_words(machine: Machine) -> str:
     hidden = re.search(r"-([0-9]+)-([0-9]+)-[0-9]+c$", machine.id)
     if hidden and not re.search("[0-9]", name):
         name += f" (family {hidden[1]}, model {hidden[2]})"
-    return f"{name}, {counted(machine.cpu.cores, 'core')}"
+    return f"{name}, {machine.cpu.cores_words}"
 
 
 def short_gpu(name: str) -> str:

@@ -31,7 +31,7 @@ def median_of(samples: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor; `governor` and `turbo` are None where the system does not tell."""
+    """The processor; what is None the system does not tell."""
 
     model: str
     sockets: int
@@ -41,11 +41,17 @@ class Cpu:
     governor: str | None
     simd: str
     turbo: bool | None = None
+    virtual: bool | None = None
+
+    @property
+    def cores_words(self) -> str:
+        """How many it has; a virtual machine's may be hardware threads of fewer cores."""
+        return counted(self.cores, "virtual processor" if self.virtual else "core")
 
     @property
     def words(self) -> str:
         """Its model and its cores."""
-        return f"{self.model}, {counted(self.cores, 'core')}"
+        return f"{self.model}, {self.cores_words}"
 
 
 @dataclass(frozen=True, slots=True)

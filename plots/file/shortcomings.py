@@ -12,6 +12,7 @@ from plots.text import counted, printable
 
 FEWEST_REPETITIONS = 9
 SWEEPS = ("default", "full")
+_OTHER_SWEEP = f"measure with --sweep={' or '.join(SWEEPS)}"
 STANDINGS = range(3)  # of shortcomings, the worst first
 
 # What may stand on bench's command line: where results go, and what leaves the sweep whole.
@@ -35,6 +36,11 @@ class Shortcoming:
         """Whether other rows than a sweep's were asked for."""
         return self.standing == 0
 
+    @property
+    def is_of_sweep(self) -> bool:
+        """Whether it is the sweep's alone, which has other rows, or fewer."""
+        return self.remedy == _OTHER_SWEEP
+
 
 def own_words(command: Sequence[str]) -> list[str]:
     """What of the command line `command` decides which rows there are, where the sweep does not."""
@@ -54,8 +60,7 @@ def shortcomings(
     if ended:
         yield Shortcoming(f"it was {ended}, so rows are missing", "go on with --resume", 1)
     if sweep not in SWEEPS:
-        remedy = f"measure with --sweep={' or '.join(SWEEPS)}"
-        yield Shortcoming(f"its sweep is {printable(sweep)}", remedy, 2)
+        yield Shortcoming(f"its sweep is {printable(sweep)}", _OTHER_SWEEP, 2)
     if repetitions < FEWEST_REPETITIONS:
         few = f"it has {counted(repetitions, 'repetition')}"
         yield Shortcoming(few, f"measure with {FEWEST_REPETITIONS} or more", 2)

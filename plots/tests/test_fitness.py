@@ -66,6 +66,7 @@ def few_epochs(document: dict[str, Any]) -> None:
         (of_crossover("software", commit=""), "does not state its commit"),
         (of_crossover("software", dirty=True), "uncommitted changes"),
         (of_crossover("configuration", sweep="quick"), "sweep is quick"),
+        (of_crossover("configuration", sweep="ladder"), "sweep is ladder"),
         (of_crossover("configuration", command=["bench", "--family=Epoch"]), "--family=Epoch"),
         (
             of_crossover("configuration", command=["bench", "--benchmark_filter=disc"]),
@@ -100,6 +101,13 @@ def test_a_size_in_between_has_as_many_pairs_as_its_test_took(strict):
     assert "fewer than 9" in strict(document)[2]
     document["context"]["crossover"]["refinements"] = [paired]
     assert strict(document)[0] == 0
+
+
+def test_a_ladder_answers_for_the_machine_of_a_gpu(strict):
+    document = fit(gpu={"name": "H200"}, gpu_reason="")
+    of_crossover("configuration", sweep="ladder")(document)
+    code, out, err = strict(document)
+    assert (code, err) == (0, "") and "of a ladder sweep" in out
 
 
 def test_what_leaves_the_sweep_whole_may_be_on_the_command_line(strict):

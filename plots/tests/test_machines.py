@@ -30,6 +30,7 @@ from plots.features.machines.section import MOST_SHOWN, draw_machines
 from plots.features.machines.table import interval, machines_table, part, summary_table, verdicts
 from plots.features.report import report
 from plots.file import loading
+from plots.file.rows import Cpu
 from plots.tests import synthetic, synthetic_machines, synthetic_probes
 from plots.tests.synthetic_machines import FIVE, WITH_GPU, Machine, cpu_alone, ids
 
@@ -215,15 +216,15 @@ def test_processors_are_named_shortly(name, short):
 
 
 @pytest.mark.parametrize(
-    ("model", "machine", "words"),
+    ("model", "machine", "virtual", "words"),
     [
-        ("AMD EPYC", "amd-epyc-25-17-2c", "AMD EPYC (family 25, model 17), 2 cores"),
-        ("AMD EPYC", "amd-epyc-2c", "AMD EPYC, 2 cores"),
-        ("Intel(R) N 100", "intel-n-100-5-2c", "Intel N 100, 2 cores"),
+        ("AMD EPYC", "amd-epyc-25-17-2c", None, "AMD EPYC (family 25, model 17), 2 cores"),
+        ("AMD EPYC", "amd-epyc-2c", False, "AMD EPYC, 2 cores"),
+        ("Intel(R) N 100", "intel-n-100-5-2c", True, "Intel N 100, 2 virtual processors"),
     ],
 )
-def test_processors_that_hide_their_model_are_told_apart(model, machine, words):
-    cpu = SimpleNamespace(model=model, cores=2)
+def test_processors_are_told_apart_and_virtual_ones_called_so(model, machine, virtual, words):
+    cpu = Cpu(model, 1, 2, 2, 1, None, "avx2", virtual=virtual)
     assert processor_words(SimpleNamespace(id=machine, cpu=cpu)) == words
 
 

@@ -165,6 +165,21 @@ bool can_not_win(const Choice& choice, const std::vector<Tried>& tried) {
   });
 }
 
+/// Nor can it where the last threads more had made the same execution slower: it waits for them ever
+/// longer.
+bool has_enough_threads(const Choice& choice, const std::vector<Tried>& tried) {
+  constexpr double noise = 1.1;
+  std::vector<const Tried*> fewer;
+  for (const Tried& one : tried) {
+    if (one.choice.execution == choice.execution && one.choice.threads < choice.threads) {
+      fewer.push_back(&one);
+    }
+  }
+  std::ranges::sort(fewer, {}, [](const Tried* one) { return one->choice.threads; });
+  return fewer.size() > 1 && fewer.back()->seconds_over_winner >
+                                 noise * fewer[fewer.size() - 2]->seconds_over_winner;
+}
+
 /// Of a ratio that is lost with more threads than the winner's: a core that another takes for a
 /// tenth of a second does that too, and hurts them alone. Lost twice, it is lost.
 template <class Again>
@@ -229,7 +244,8 @@ AutomaticPlan::Winner AutomaticPlan::fastest() {
   const double start = now_();
   for (std::size_t i = 0; i < planned_.size(); ++i) {
     const Choice& choice = planned_[i].choice;
-    if (can_not_win(choice, tried) || (winner && now_() - start > trials_.most_seconds)) {
+    if (can_not_win(choice, tried) || has_enough_threads(choice, tried) ||
+        (winner && now_() - start > trials_.most_seconds)) {
       continue;
     }
     std::unique_ptr<Program> program;

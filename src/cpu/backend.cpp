@@ -47,7 +47,7 @@ std::vector<Execution> executions_of(const Workload& workload) {
   }
 }
 
-/// Eager and fused, on one thread and on as many as the options have; where
+/// Eager and fused, on 1, 2, 4 threads and so on up to as many as the options have; where
 /// executions_of() has it, eager and winograd, on as many as the options have.
 std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOptions& options) {
   const auto shared = std::make_shared<const Workload>(workload);
@@ -76,11 +76,12 @@ std::unique_ptr<Plan> plan_automatic(const Workload& workload, const CompileOpti
   } else {
     add(Execution::eager, 1);
     add(Execution::fused, 1);
-    if (options.threads > 1) {
+    for (int threads = 2; threads < 2 * options.threads; threads *= 2) {
+      const int several = std::min(threads, options.threads);
       if (trains(workload)) {  // a fused pass has one thread
-        add(Execution::fused, options.threads);
+        add(Execution::fused, several);
       }
-      add(Execution::eager, options.threads);
+      add(Execution::eager, several);
     }
   }
   return std::make_unique<AutomaticPlan>(

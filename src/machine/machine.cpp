@@ -223,6 +223,12 @@ std::optional<bool> turbo(const std::filesystem::path& root) {
   return std::nullopt;
 }
 
+std::optional<bool> is_virtual(const std::string& cpuinfo) {
+  std::istringstream flags(value_of(cpuinfo, "flags"));
+  const std::set<std::string> all{std::istream_iterator<std::string>(flags), {}};
+  return all.empty() ? std::nullopt : std::optional(all.contains("hypervisor"));
+}
+
 Machine this_machine() {
   Machine machine;
   const std::string cpuinfo = text_of("/proc/cpuinfo");
@@ -241,6 +247,7 @@ Machine this_machine() {
   read_topology(machine);
   machine.quota = control_group().quota;
   machine.turbo = turbo();
+  machine.is_virtual = is_virtual(cpuinfo);
   machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

@@ -522,7 +522,7 @@ def _to_share(file: File, told: Sequence[Answered], gpu: str) -> str:
     )
     parts = (
         f"{'; '.join(claims)}; {_work(curve)}{_data(curve)}",
-        f"{processor}, {counted(cpu.cores, 'core')}, vs {gpu}",
+        f"{processor}, {cpu.cores_words}, vs {gpu}",
         f"crossover {printable(file.software.commit[:7], 7)}".strip(),
     )
     return " · ".join(parts)

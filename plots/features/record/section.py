@@ -100,7 +100,8 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
     facts_by_name = {
         "CPU": f"{cpu.model}; sockets: {cpu.sockets}, cores: {cpu.cores}, hardware threads: "
         f"{cpu.threads}, NUMA nodes: {cpu.numa_nodes}, SIMD: {cpu.simd}, "
-        f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}",
+        f"governor: {cpu.governor or 'none'}, turbo: {_TURBO[cpu.turbo]}"
+        f"{', of a virtual machine' if cpu.virtual else ''}",
         "GPU": machine.gpu or machine.gpu_reason,
         "Memory": f"{machine.memory_bytes / 1e9:.1f} GB",
         "System": f"{machine.os}, kernel {machine.kernel}",

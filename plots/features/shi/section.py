@@ -39,7 +39,7 @@ from plots.features.shi.analysis import (
     shi_rows,
 )
 from plots.file.rows import File, Row
-from plots.text import counted, printable, slug
+from plots.text import printable, slug
 
 _OURS = "Crossover"  # what stands in the column of frameworks
 _GROUPS = {"desktop": "Desktop CPU, threads", "server": "Server CPU, threads"}
@@ -198,7 +198,7 @@ def _about(file: File, rows: Sequence[Row]) -> str:
         )
     gpu = machine.gpu or f"no GPU: {machine.gpu_reason}"
     return (
-        f"{machine.id}: {machine.cpu.model}, {counted(machine.cpu.cores, 'core')}; {gpu}; measured "
+        f"{machine.id}: {machine.cpu.model}, {machine.cpu.cores_words}; {gpu}; measured "
         f"{file.date:%Y-%m-%d}, commit {commit}"
     )
 
