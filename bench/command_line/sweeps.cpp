@@ -42,6 +42,7 @@ std::vector<Sweep> sweeps() {
   std::vector<std::string> all = standard;
   all.emplace_back("matrix-4");
   all.insert(all.end(), transformers.begin(), transformers.end());
+  const std::vector<std::string> middle{"disc-5", "disc-7", "disc-9"};
   // But for the largest, whose epoch takes seconds.
   standard.insert(standard.end(), transformers.begin(), transformers.end() - 1);
   const std::vector<std::string> fcn = fcn_family().names;
@@ -102,6 +103,7 @@ std::vector<Sweep> sweeps() {
        .effort = {.repetitions = 9, .min_time_seconds = 0.1},
        .refines = true,
        .models = standard,
+       .moved_models = middle,
        .cpu_modes = fastest,
        .gpu_modes = most,
        .minibatch_models = {"alexnet-r", "lstm"},  // an image's, and a text's
@@ -120,6 +122,7 @@ std::vector<Sweep> sweeps() {
        .effort = {.repetitions = 15, .min_time_seconds = 0.3},
        .refines = true,
        .models = all,
+       .moved_models = middle,
        .cpu_modes = all_of_cpu,
        .gpu_modes = every,
        .minibatch_models = minibatches,

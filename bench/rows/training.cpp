@@ -261,6 +261,22 @@ const Training::Data* Training::own_data(const Task& task) {
   return &at->second;
 }
 
+/// That no flag names: the sweep's where it has some, beside or in place of the network's own.
+std::vector<std::int64_t> Training::batches_for(const Task& task) const {
+  const Sweep& sweep = arguments_.sweep;
+  if (!arguments_.batches.empty()) {
+    return arguments_.batches;
+  }
+  if (trains_ == Trains::forward_passes) {
+    return sweep.forward_batches;
+  }
+  std::vector<std::int64_t> batches{task.batch};
+  if (trains_ == Trains::epochs && contains(sweep.moved_models, task.model.name)) {
+    batches.insert(batches.end(), sweep.further_batches.begin(), sweep.further_batches.end());
+  }
+  return batches;
+}
+
 std::vector<TrainingPlan> Training::plans() {
   std::vector<TrainingPlan> plans;
   const bool of_steps = trains_ != Trains::epochs;
@@ -269,9 +285,7 @@ std::vector<TrainingPlan> Training::plans() {
                                                               : arguments_.forward_tasks;
   for (const Task& task : tasks) {
     const Data* const own = own_data(task);
-    for (const std::int64_t asked : trains_ == Trains::forward_passes && arguments_.batches.empty()
-                                        ? arguments_.sweep.forward_batches
-                                        : batches_of(arguments_, task.batch)) {
+    for (const std::int64_t asked : batches_for(task)) {
       const std::int64_t rows = own != nullptr ? own->rows.rows : of_steps ? asked : task.rows;
       const std::int64_t batch = std::min(asked, rows);  // two that come to the same are one row
       for (const Precision precision : arguments_.precisions) {

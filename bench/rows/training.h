@@ -133,6 +133,7 @@ class Training {
   void expect(Row& row, const TrainingPlan& plan, const Target& target) const;
 
  private:
+  [[nodiscard]] std::vector<std::int64_t> batches_for(const Task& task) const;
   struct Data {
     Dataset rows;
     std::uint64_t fingerprint = 0;
