@@ -53,10 +53,9 @@ std::vector<Flag> run_flags(Arguments& to) {
        "one beside it; docs/protocol.md says how it is asked",
        behind(to.peers)},
       {"--peers-share", "SHARE",
-       "of the run's time, or of its budget, the most that rows of other programs take (0.25, "
-       "say): "
-       "as many networks as fit have some, those that answer first; between the sizes there are "
-       "none (default: all, however long they take)",
+       "how much of the run's time, or of its budget, rows of other programs take at most, as "
+       "0.25: what answers comes first, and networks that do not fit have none, nor do those "
+       "between the sizes (default: all, however long they take)",
        number_into(to.peers_share, least_share, most_share)},
       {"--when-answered", "COMMAND",
        "as soon as every second network of each ladder has five repetitions on each side, or after "

@@ -73,11 +73,10 @@ struct Arguments {
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it
   std::optional<double> budget_seconds;
-  std::vector<std::string> peers;  ///< the commands of programs that take turns with the rows
-  std::optional<double>
-      peers_share;               ///< of the run's time, which these may take; none: as it needs
-  bool in_process = false;       ///< measure without a child
-  bool mixed = false;            ///< ranks may be on different processors
+  std::vector<std::string> peers;     ///< the commands of programs that take turns with the rows
+  std::optional<double> peers_share;  ///< of the run's time, for these; none: what they need
+  bool in_process = false;            ///< measure without a child
+  bool mixed = false;                 ///< ranks may be on different processors
   std::string when_answered;     ///< a command to run once what answers is measured; empty: none
   bool energy = false;           ///< read the meters around repetitions that are long enough
   std::string meter;             ///< a command that tells the joules so far; empty: the machine's

@@ -82,11 +82,12 @@ std::set<std::string> parts_of_groups(const std::vector<PlannedRow>& plan, Rows&
 
 /// Where others have a share of the time, rows of ours that an earlier run has measured count,
 /// though those beside them come only now.
-void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, Rows& rows) {
+void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, const EarlierRun& earlier,
+                            Rows& rows) {
   const std::vector<std::string> names = names_of(plan);
   for (const std::string& name : names) {
     Row& row = rows[name];
-    if (!row.lead.empty() && !contains(names, row.lead)) {
+    if (find(earlier, row.lead) != nullptr && !contains(names, row.lead)) {
       row.warnings.emplace_back("not measured in turn with bench's row, which an earlier run has");
     }
   }
@@ -341,7 +342,9 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
         leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       }
       kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
-      doubt_apart_from_leads(plan, rows);
+      if (arguments.peers_share) {
+        doubt_apart_from_leads(plan, *earlier, rows);
+      }
       sizes = earlier_sizes(*earlier, is_on_a_ladder);
       unmeasured =
           static_cast<std::size_t>(std::ranges::count_if(earlier->rows, &WrittenRow::is_skipped));

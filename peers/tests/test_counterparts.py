@@ -127,6 +127,29 @@ def test_what_is_wanted_is_combined_and_a_graph_is_a_gpus():
 
 
 @pytest.mark.parametrize(
+    ("model", "changes", "has_one"),
+    [
+        *((model, {}, True) for model in ("disc-2", "disc-12", "heart", "policy", "lenet-5")),
+        ("gpt-64", {}, True),
+        ("alexnet-r", {"family": "Minibatch"}, True),
+        ("gpt-16", {}, False),
+        ("surrogate", {}, False),
+        ("disc-2x1.5", {}, False),
+        ("alexnet-r", {}, False),
+        ("lstm", {"family": "Minibatch"}, False),
+        ("disc-2", {"family": "Forward"}, False),
+        ("disc-2", {"precision": "bf16"}, False),
+        ("disc-2", {"copies": "4"}, False),
+    ],
+)
+def test_a_default_run_has_some_networks_beside_it(model, changes, has_one):
+    row = ours(model, **changes)
+    assert len(counterparts(row, Wanted(beside="default"))) == has_one
+    assert counterparts(row, Wanted())
+    assert not counterparts(configuration_of(GEMM.format("warm")), Wanted(beside="default"))
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"family": "Layer"},
