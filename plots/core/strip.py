@@ -20,7 +20,7 @@ from plots.text import printable
 Side = Literal["cpu", "open", "gpu"]
 _BLOCKS: dict[Side, str] = {"cpu": "█", "open": "▒", "gpu": "░"}
 _WIDEST = 60  # characters of a strip
-_LABEL = 30  # characters of a strip's label
+_LABEL = 34  # characters of a strip's label
 _PREDICTED = "*"
 _INDENT = "  "
 _MARK_LINES = 2
