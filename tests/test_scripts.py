@@ -77,7 +77,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("pythons", "chosen", "said"),
+    ("pythons", "chosen", "sentence"),
     [
         ({}, "", ""),
         ({"venv": LACKS, "conda": LACKS, "path": LACKS, "ours": LACKS}, "", ""),
@@ -89,7 +89,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"conda": SPINS}, "", "conda/bin/python is not measured: it spins"),
     ],
 )
-def test_a_python_that_has_pytorch_is_found(pythons, chosen, said, places, capsys):
+def test_a_python_that_has_pytorch_is_found(pythons, chosen, sentence, places, capsys):
     for name, text in pythons.items():
         python = places / name / "bin" / "python"
         python.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def test_a_python_that_has_pytorch_is_found(pythons, chosen, said, places, capsy
     place = places / chosen / "bin" / "python"
     assert peers.found() == (peers.Found(place, "2.9") if chosen else None)
     told = capsys.readouterr().err
-    assert said in told and told.count("\n") == bool(said)
+    assert sentence in told and told.count("\n") == bool(sentence)
 
 
 @pytest.mark.parametrize(

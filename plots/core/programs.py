@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose programs an answer is about: PyTorch's loop on both devices, which is what who asks runs,
-or the fastest program for each side.
+or the fastest programs.
 
 docs/method/headline.md, "Whose programs", says why both are told.
 """
@@ -22,7 +22,7 @@ USUAL = "usual"  # the script of a loop with a loader and a loss that is read in
 # The start of a sentence, and the label of a strip.
 NAMES = {
     PYTORCH: ("In PyTorch's own loop", "PyTorch"),
-    FASTEST: ("With the fastest program for each side", "fastest"),
+    FASTEST: ("With the fastest programs", "fastest"),
     OURS: ("With our own programs", "ours"),
 }
 

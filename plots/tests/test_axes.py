@@ -102,7 +102,7 @@ def test_a_file_of_autotuned_products_alone_has_its_answers(write, shell):
     assert [pair.crossover.size for pair in compared] == pytest.approx([5e3] * 2, rel=0.05)
     assert len(Study(file).speed_ups()) == len(DISC_MODELS)
     answer = glance(Study(file, compared=compared))
-    assert "The GPU wins from 5,0" in answer.sentence and "autotuned products" in answer.lines[0]
+    assert "the GPU wins from 5,0" in answer.sentence and "autotuned products" in answer.lines[0]
     for arguments in (
         ["crossover", path],
         ["why", path],

@@ -136,6 +136,6 @@ def test_a_file_of_copies_alone_is_read(write, tmp_path, shell):
 def test_copies_answer_where_no_sizes_do(read):
     file = read(synthetic.document(epochs([*ways("disc-4", 1), *ways("disc-4", 64)], seconds)))
     shown = glance(Study(file))
-    assert shown.sentence.startswith("The GPU wins from ")
+    assert shown.sentence.startswith("With our own programs, the GPU wins from ")
     assert re.search(r"( copies|\)), training copies of disc-4 at once\.$", shown.sentence)
     assert shown.strips.title == "From how many copies of a network does a GPU win?"

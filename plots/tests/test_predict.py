@@ -325,7 +325,7 @@ def test_a_headline_takes_the_way_that_is_sure_first_and_one_kernel_second(file,
     low, high = ends(auto.crossover)
     assert low == 0 < high < ends(verdict.comparison.crossover)[1]
     most = units.size(high, 2)
-    assert f"; at most {most} if one kernel keeps it; " in sentence(verdict)
+    assert f"; at most {most} if one kernel keeps the card; " in sentence(verdict)
     (alone,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],), (Way("auto", "resident"),))))
     assert alone.comparison and not alone.auto and "kernel" not in sentence(alone)
 

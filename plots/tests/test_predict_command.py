@@ -181,5 +181,5 @@ def test_a_machine_with_a_gpu_is_told_of_others(read):
 @pytest.mark.usefixtures("undrawn")
 def test_the_report_s_command_predicts(path, tmp_path, shell):
     text = " ".join(shell("report", path, "-o", tmp_path / "out", "--summary").out.split())
-    assert "A GPU wins" in text and "predicted for" in text
+    assert "a GPU wins" in text and "predicted for" in text
     assert 'id="predicted"' in (tmp_path / "out" / "index.html").read_text()

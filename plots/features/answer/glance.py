@@ -31,7 +31,7 @@ from plots.core.programs import (
 )
 from plots.core.series import device_label
 from plots.core.strip import Mark, Strip, Strips, segments_of, side_of
-from plots.core.study import PYTORCH, Study, once
+from plots.core.study import OURS, PYTORCH, Study, once
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import Verdict, if_one_kernel, shown_ways
@@ -50,6 +50,7 @@ _MOST_MARKS = 6
 _ALIKE = 4 / 3  # sizes of cards that differ by less are no difference beside their bands
 _ANY = "any card"
 _NAME = 24  # characters of a name from the file
+_WITH_OURS = NAMES[OURS][0]
 _NO_PYTORCH = (
     "PyTorch's own loop was not measured on both devices here; ./run --with-peers measures it."
 )
@@ -160,7 +161,7 @@ def _of_measured(study: Study, told: Sequence[Answered]) -> Glance:
     batch = "" if len(batches) > 1 else f", {_batch(first)}"
     shown = _strips(strips, first, f"{_kind(first)}{batch}")
     sentences = [_sentence(each.comparison, lead=each.lead) for each in told]
-    if PYTORCH in study.programs and told[0].of != PYTORCH:
+    if PYTORCH in study.programs and told[0].of != PYTORCH and first.gpu.quantity is TIME:
         sentence, curve = _pytorch_here(study, gpu)
         sentences.insert(0, sentence)
         if curve:
@@ -248,7 +249,8 @@ def _of_curves(
     ]
     others = (f"{name(curve)}: {crossover_words(curve.crossover)}." for curve in curves[1:4])
     first = curves[0]
-    sentence = _shortest(claim(first.crossover), [f", {place.format(name(first))}", ""])
+    words = f"{_WITH_OURS}, {claim(first.crossover)}"
+    sentence = _shortest(words, [f", {place.format(name(first))}", ""])
     return Glance(_strips(strips, first, of), (sentence,), (*much, *others)[:_MOST_LINES])
 
 
@@ -286,15 +288,17 @@ def _of_networks(study: Study, families: Sequence[str] = TRAINING, does: str = "
         return Glance(None, (_of_one(networks[0], does, how),), lines)
     wins = sum(ratio.winner == "gpu" for ratio in networks)
     of = f"{wins} of {counted(len(networks), 'network')}"
-    return Glance(None, (f"The GPU {does} {of} {how} than the CPU.",), lines)
+    sentence = f"{_WITH_OURS}, the GPU {does} {of} {how} than the CPU."
+    return Glance(None, (sentence,), lines)
 
 
 def _of_one(only: SpeedUp, does: str, how: str) -> str:
     """Which device does it better with the only network that both have, a sentence."""
     sides = {"cpu": ("CPU", "GPU"), "gpu": ("GPU", "CPU")}.get(only.winner or "")
     if sides is None:
-        return f"It is not sure which device {does} {_name(only.model)} {how}."
-    return f"The {sides[0]} {does} {_name(only.model)} {how} than the {sides[1]}."
+        return f"{_WITH_OURS}, it is not sure which device {does} {_name(only.model)} {how}."
+    winner, other = sides
+    return f"{_WITH_OURS}, the {winner} {does} {_name(only.model)} {how} than the {other}."
 
 
 def _of_passes(study: Study) -> Glance:
@@ -541,8 +545,9 @@ def _sentence(curve: Comparison, predicted: str = "", lead: str = "") -> str:
         *(f",{training}{data}", f", on {kind}", ""),
     ]
     if predicted:
-        is_ours = "program" not in curve.gpu.configuration
-        how = _PROGRAMS.get(curve.gpu.configuration["execution"], "") if is_ours else ""
+        ways = curve.gpu.configuration
+        is_told = "program" not in ways and curve.family != FORWARD  # else the lead says enough
+        how = _PROGRAMS.get(ways["execution"], "") if is_told else ""
         places = [f"{how}{place}" for place in places]
     wins = curve.gpu.quantity.wins
     article, beside = ("a", f" ({predicted})") if predicted else ("the", "")

@@ -259,6 +259,6 @@ def _groups_alone(
 ) -> tuple[list[list[Verdict]], list[Verdict]]:
     """With our programs, and in PyTorch's loop: there on the file's own card, too."""
     file, fitted = pair
-    own = card_of(file, load_cards())
-    cards = [*wanted.cards, *([own] if own and own not in wanted.cards else [])]
+    here = card_of(file, load_cards())
+    cards = [*wanted.cards, *([here] if here and here not in wanted.cards else [])]
     return groups_of(file, fitted, wanted)[0], pytorch_verdicts(file, cards, fitted)
