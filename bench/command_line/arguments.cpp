@@ -210,9 +210,13 @@ std::vector<std::string> families_for(bool named_networks) {
 /// What follows from the choices, in the types that the families ask for.
 void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   const Choices& choices = arguments.choices;
+  const bool are_named = choices.has("model") || networks.bring_one();
   arguments.families = choices.has("family")
                            ? choices.of("family")
-                           : families_for(choices.has("model") || networks.bring_one());
+                           : families_for(are_named || arguments.sweep.networks_alone);
+  if (are_named) {
+    arguments.sweep.moved_models.clear();
+  }
   for (const std::string& precision :
        choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
     arguments.precisions.push_back(options_of({{"precision", precision}}).precision);

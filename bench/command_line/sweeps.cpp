@@ -142,6 +142,7 @@ std::vector<Sweep> sweeps() {
        .effort = {.repetitions = 9, .min_time_seconds = 0.05},
        .most_passes = 3,
        .models = dense,
+       .networks_alone = true,
        .cpu_modes = fastest,
        .gpu_modes = {{{"execution", "eager"}, {"data", "resident"}},
                      {{"execution", "graph"}, {"data", "resident"}},

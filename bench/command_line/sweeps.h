@@ -44,8 +44,8 @@ struct Sweep {
 
   // Networks
   std::vector<std::string> models;
-  std::vector<std::string>
-      moved_models;  ///< of these, epochs in further batches: how far these decide
+  bool networks_alone = false;            ///< with the ceilings: no products, layers and copies
+  std::vector<std::string> moved_models;  ///< of these, epochs in further batches too
   std::vector<std::int64_t> further_batches{10, 1000};
   std::vector<Configuration> cpu_modes;  ///< of training, each with the same axes
   std::vector<Configuration> gpu_modes;  ///< the same, and some of them further ones

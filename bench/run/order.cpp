@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -161,6 +162,10 @@ class Sweeping {
  public:
   Sweeping(Rows& rows, const Names& names) : rows_(rows), names_(names) {
     for (const std::string& name : names) {
+      if (trains_epochs(rows[name])) {
+        rungs_[ladder_of(said(rows[name], "model"))][said(rows[name], "batch")].insert(
+            said(rows[name], "model"));
+      }
       if (const std::string threads = said(rows[name], "cpu_threads"); !threads.empty()) {
         least_threads_ = std::min(least_threads_, std::stoi(threads));
         most_threads_ = std::max(most_threads_, std::stoi(threads));
@@ -173,10 +178,19 @@ class Sweeping {
   /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
   /// all of them, on a GPU with the data there.
   [[nodiscard]] bool is_of_the_ladder(const Row& row) const {
-    if (!trains_epochs(row) || said(row, "precision") != "f32") {
+    if (!trains_epochs(row) || said(row, "precision") != "f32" || is_aside(row)) {
       return false;
     }
     return on_gpu(row) ? said(row, "data") == "resident" : has_threads_of_the_ladder(row);
+  }
+
+  /// Of a ladder in a batch in which it has less than half as many rungs as in another.
+  [[nodiscard]] bool is_aside(const Row& row) const {
+    const std::string ladder = ladder_of(said(row, "model"));
+    const auto& by_batch = rungs_.at(ladder);
+    const auto count = [](const auto& rungs) { return rungs.second.size(); };
+    const std::size_t most = std::ranges::max(by_batch | std::views::transform(count));
+    return !ladder.empty() && 2 * by_batch.at(said(row, "batch")).size() < most;
   }
 
   /// On the CPU.
@@ -245,6 +259,7 @@ class Sweeping {
  private:
   Rows& rows_;
   const Names& names_;
+  std::map<std::string, std::map<std::string, std::set<std::string>>> rungs_;  ///< by ladder, batch
   int least_threads_ = std::numeric_limits<int>::max(), most_threads_ = 0;
 };
 
