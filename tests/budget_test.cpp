@@ -287,6 +287,28 @@ TEST_F(BudgetTest, AnotherProgramKeepsToItsShareOfTheTime) {
   }
 }
 
+/// Whose rows turn out to be dear where they are made again: the first to show it is one too many.
+TEST_F(BudgetTest, AnotherProgramHasNoMoreTurnsOnceItsShareIsUsedUp) {
+  constexpr double dear = 50;
+  repetitions_ = 5;
+  Names others;
+  for (int batch = 1; batch <= 10; ++batch) {
+    const std::string lead = add("cpu", batch, {0, 2}, {0, 2}, "Epoch");
+    others.push_back(add("cuda", batch, {0, 1}, {0, 1}, "Epoch", lead));
+  }
+  when_made_anew_ = [&](const std::string& device) { pass_time(device == "cuda" ? dear : 0); };
+  measure({.limits = {.most_passes = 5, .peers_share = 0.25}});
+  double taken = 0;
+  for (const std::string& name : others) {
+    taken += rows_[name].turns.took;
+  }
+  EXPECT_GT(taken, dear);
+  EXPECT_LT(taken, dear + 100.0 / 3);  // of ours 100 s
+  for (const PlannedRow& planned : plan_) {
+    EXPECT_TRUE(!rows_[planned.name].device->is_host || taken_[planned.name] == 5);
+  }
+}
+
 /// Five repetitions of a row take 11 s, those of another program as long.
 TEST_F(BudgetTest, AThirdOfTheTimeUntilTheFirstAnswerIsAnotherPrograms) {
   repetitions_ = 7;

@@ -216,14 +216,14 @@ def test_a_share_is_of_the_fewest_and_the_most_threads():
     assert threads == ["1", "1", "3", "3"]
 
 
-def test_a_run_with_a_share_within_a_budget_is_complete(tmp_path, loss):
-    flags = ("--budget=1h", "--peers-share=0.5", "--refine=off")
-    document = measure(tmp_path, *ONE, FAKE, *flags, FAKE_LOSS=loss)
+@pytest.mark.parametrize("share", [(), ("--peers-share=0.5",)])
+def test_a_run_beside_another_within_a_budget_is_complete(share, tmp_path, loss):
+    document = measure(tmp_path, *ONE, FAKE, "--budget=1h", *share, FAKE_LOSS=loss)
     assert programs(document) == ["bench", "fake", "fake"]
     assert [row["repetitions"] for row in document["rows"]][1:] == [REPETITIONS] * 2
     crossover = document["context"]["crossover"]
     assert crossover["complete"] and crossover["budget"]["left_open"] == []
-    assert "--peers-share=0.5" in crossover["configuration"]["command"]
+    assert {*share} <= {*crossover["configuration"]["command"]}
 
 
 def test_its_rows_can_be_measured_alone(tmp_path):

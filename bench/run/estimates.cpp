@@ -165,16 +165,25 @@ double Estimates::taken_by_others() const {
   return sum;
 }
 
-bool Estimates::share_admits(const Group& theirs, double closer) const {
+double Estimates::most_of_others(double closer) const {
   const double share = *limits_.peers_share;
-  const auto of_others = [this](const std::string& name) { return has_a_share(name); };
+  if (limits_.budget_seconds) {
+    return share * budget();
+  }
   const auto own = [this](const std::string& name) { return !has_a_share(name); };
-  const double taken = taken_by_others();
-  const double most =
-      limits_.budget_seconds
-          ? share * budget()
-          : share / (1 - share) * (spent_.all() - taken + promised(own) + not_begun(own) + closer);
-  return taken + promised(of_others) + expected(theirs, std::numeric_limits<int>::max()) <= most;
+  return share / (1 - share) *
+         (spent_.all() - taken_by_others() + promised(own) + not_begun(own) + closer);
+}
+
+bool Estimates::share_admits(const Group& theirs, double closer) const {
+  const auto of_others = [this](const std::string& name) { return has_a_share(name); };
+  return taken_by_others() + promised(of_others) +
+             expected(theirs, std::numeric_limits<int>::max()) <=
+         most_of_others(closer);
+}
+
+bool Estimates::share_lasts(const std::string& name, double closer) const {
+  return taken_by_others() + next_turns({name}) <= most_of_others(closer);
 }
 
 double Estimates::again(const Group& group) const {

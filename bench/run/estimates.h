@@ -74,8 +74,10 @@ class Estimates {
   [[nodiscard]] bool admits(const Group& group, double end) const;
   /// What rows took that others measure and that have a share, and these others before them.
   [[nodiscard]] double taken_by_others() const;
-  /// Whether such rows end within their share of the time; `closer` as below.
+  /// Whether such rows, which have not begun, end within their share of the time, and whether one
+  /// more turn of one that has does; `closer` as below.
   [[nodiscard]] bool share_admits(const Group& theirs, double closer) const;
+  [[nodiscard]] bool share_lasts(const std::string& name, double closer) const;
   [[nodiscard]] double again(const Group& group) const;
   /// How long disturbed rows may be measured again in all.
   [[nodiscard]] double most_again() const {
@@ -100,6 +102,8 @@ class Estimates {
   [[nodiscard]] std::map<std::string, Experience> experience() const;
   /// What rows will take which have begun.
   [[nodiscard]] double promised(const Which& which = {}) const;
+  /// The share of others, by what all will have taken.
+  [[nodiscard]] double most_of_others(double closer) const;
   /// What those will take that have not, or that an earlier run has begun.
   [[nodiscard]] double not_begun(const Which& which = {}) const;
 

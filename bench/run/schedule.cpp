@@ -244,7 +244,9 @@ std::optional<SweepStep> Schedule::next_of_passes() {
     Group names;
     for (const std::string& name : group) {
       const int wanted = rows_[name].turns.is_closed ? 0 : target(group, name);
-      if (wanted > estimates_.taken(name)) {
+      const bool is_in_time =
+          !estimates_.has_a_share(name) || estimates_.share_lasts(name, closer_left());
+      if (wanted > estimates_.taken(name) && is_in_time) {
         due.emplace_back(name, wanted);
         names.push_back(name);
       }
