@@ -182,20 +182,18 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     low, point and high at each size.
 
     The earliest crossover is that with all low ends, the latest that with all high ends, each with
-    the CPU's own noise. A winner is decided where both ends agree.
+    the CPU's own noise in this run: the ends of both add up, which is more than another day needs.
+    A winner is decided where both ends agree.
     """
     cpu, gpu = pairing.best, pairing.gpu
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     times = estimate(cpu, _CPU)
     low, middle, high = np.log(np.array(gpu.samples)[gpu_places]).T
-    replicates, again = (
-        [drawn[:, cpu_places] - end for end in (low, high)]
-        for drawn in (times.replicates, times.again)
-    )
+    replicates = [times.replicates[:, cpu_places] - end for end in (low, high)]
     counts = np.array([fewest_samples(cpu, place) for place in cpu_places])
     medians = times.logs[cpu_places] - middle
     question = Question(pairing.measure, is_band=True)
-    return _answer(sizes, medians, replicates, question, counts, again)
+    return _answer(sizes, medians, replicates, question, counts)
 
 
 def drawn_crossover(sizes: np.ndarray, draws: np.ndarray, question: Question) -> Crossover:

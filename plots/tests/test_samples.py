@@ -180,12 +180,12 @@ PHRASES = {
     },
     "energy": {
         "crossover": "the CPU needs 15.9 times the energy: 11.0 J an epoch on the CPU, 2 threads,",
-        "report": "The GPU needs less energy from 8,550 parameters (8,500 to 8,580), on fully",
+        "report": "The GPU needs less energy from 8,550 parameters (8,450 to 8,640), on fully",
         "why": "CPU energy / GPU energy = CPU time / GPU time × CPU power / GPU power",
     },
     "cost": {
         "crossover": "the CPU costs 6.62 times as much: 7.62e-6 an epoch on the CPU, 2 threads,",
-        "report": "The GPU costs less from 37,800 parameters (37,700 to 37,900), on fully",
+        "report": "The GPU costs less from 37,800 parameters (37,600 to 38,000), on fully",
         "why": "With 2 CPU threads instead of 1, the crossover rises from 14,800 to 37,800",
         "advise": "Cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 threads), 1.6e-7 to "
         "1.8e-7 on its GPU: the GPU costs less. - With wider or narrower hidden layers the CPU "
@@ -194,15 +194,15 @@ PHRASES = {
     },
     "cost-per-million-samples": {
         "crossover": "the CPU costs 6.62 times as much: 0.00762 on the CPU, 2 threads, 0.00115 on",
-        "report": "The GPU costs less from 37,800 parameters (37,700 to 37,900), on fully",
+        "report": "The GPU costs less from 37,800 parameters (37,600 to 38,000), on fully",
     },
     "latency-p50": {
         "crossover": "The GPU has lower p50 latency from 191,000",
-        "report": "The GPU has lower p50 latency from 191,000 parameters (185,000 to 198,000), in",
+        "report": "The GPU has lower p50 latency from 191,000 parameters (171,000 to 211,000), in",
     },
     "latency-p99": {
-        "crossover": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000)",
-        "report": "The GPU has lower p99 latency from 191,000 parameters (185,000 to 198,000), in",
+        "crossover": "The GPU has lower p99 latency from 191,000 parameters (171,000 to 211,000)",
+        "report": "The GPU has lower p99 latency from 191,000 parameters (171,000 to 211,000), in",
     },
     "products": {
         "crossover": "the CPU needs 100 times the time in products: 241 ms an epoch on the CPU, 2",
