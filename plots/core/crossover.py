@@ -159,7 +159,7 @@ def find_crossover(
     places = zip(cpu_places, gpu_places, strict=True)
     counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
     question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
-    return _answer(sizes, medians, [replicates], question, counts, [again])
+    return _answer(sizes, medians, [replicates], question, counts, again=[again])
 
 
 def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
@@ -209,6 +209,7 @@ def _answer(
     replicates: Sequence[np.ndarray],
     question: Question,
     counts: np.ndarray,
+    *,
     again: Sequence[np.ndarray] = (),
 ) -> Crossover:
     """`replicates`: of what is known, or of each end of a band, the earliest first; `again` as
@@ -218,7 +219,9 @@ def _answer(
     again = again or replicates
     if np.count_nonzero(enough) > 1 and not enough.all():
         replicates, again = ([end[:, enough] for end in ends] for ends in (replicates, again))
-        some = _answer(sizes[enough], medians[enough], replicates, question, counts[enough], again)
+        some = _answer(
+            sizes[enough], medians[enough], replicates, question, counts[enough], again=again
+        )
         return replace(some, left_out=int(np.count_nonzero(~enough)))
     logs = np.log(sizes)
     margin = np.full(len(sizes), math.log1p(question.equal_within))

@@ -9,8 +9,8 @@ import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib import import_module
 from functools import cache
+from importlib import import_module
 from itertools import compress
 from pathlib import Path
 from statistics import fmean, median

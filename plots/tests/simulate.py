@@ -111,8 +111,7 @@ def _equal() -> Iterator[str]:
         ("a tenth slow, instances 5 %", slow_repetitions, 0.05, 1),
     ):
         shares = [
-            decided(Files(design, noise(deviation, design), threads), 2000)
-            for design in designs
+            decided(Files(design, noise(deviation, design), threads), 2000) for design in designs
         ]
         yield _line([words, *map(_percent, shares)])
 
