@@ -159,7 +159,7 @@ def find_crossover(
     places = zip(cpu_places, gpu_places, strict=True)
     counts = np.array([min(fewest_samples(cpu, a), fewest_samples(gpu, b)) for a, b in places])
     question = Question(measure, sides, equal_within, same=same, quantity=cpu.quantity)
-    return _answer(sizes, medians, [replicates], question, counts, [again])
+    return _answer(sizes, medians, [replicates], question, counts, again=[again])
 
 
 def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
@@ -182,20 +182,18 @@ def banded_crossover(pairing: Pairing) -> Crossover:
     low, point and high at each size.
 
     The earliest crossover is that with all low ends, the latest that with all high ends, each with
-    the CPU's own noise. A winner is decided where both ends agree.
+    the CPU's own noise in this run: the ends of both add up, which is more than another day needs.
+    A winner is decided where both ends agree.
     """
     cpu, gpu = pairing.best, pairing.gpu
     sizes, cpu_places, gpu_places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     times = estimate(cpu, _CPU)
     low, middle, high = np.log(np.array(gpu.samples)[gpu_places]).T
-    replicates, again = (
-        [drawn[:, cpu_places] - end for end in (low, high)]
-        for drawn in (times.replicates, times.again)
-    )
+    replicates = [times.replicates[:, cpu_places] - end for end in (low, high)]
     counts = np.array([fewest_samples(cpu, place) for place in cpu_places])
     medians = times.logs[cpu_places] - middle
     question = Question(pairing.measure, is_band=True)
-    return _answer(sizes, medians, replicates, question, counts, again)
+    return _answer(sizes, medians, replicates, question, counts)
 
 
 def drawn_crossover(sizes: np.ndarray, draws: np.ndarray, question: Question) -> Crossover:
@@ -211,6 +209,7 @@ def _answer(
     replicates: Sequence[np.ndarray],
     question: Question,
     counts: np.ndarray,
+    *,
     again: Sequence[np.ndarray] = (),
 ) -> Crossover:
     """`replicates`: of what is known, or of each end of a band, the earliest first; `again` as
@@ -220,7 +219,9 @@ def _answer(
     again = again or replicates
     if np.count_nonzero(enough) > 1 and not enough.all():
         replicates, again = ([end[:, enough] for end in ends] for ends in (replicates, again))
-        some = _answer(sizes[enough], medians[enough], replicates, question, counts[enough], again)
+        some = _answer(
+            sizes[enough], medians[enough], replicates, question, counts[enough], again=again
+        )
         return replace(some, left_out=int(np.count_nonzero(~enough)))
     logs = np.log(sizes)
     margin = np.full(len(sizes), math.log1p(question.equal_within))

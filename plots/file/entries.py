@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins a file's `rows` and their repetitions in `benchmarks`, and refuses what does not fit."""
 
+from collections.abc import Iterator
 from dataclasses import fields as fields_of
+from math import floor
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +30,10 @@ _DIGITS = 15  # of a count, such as of bytes: a double holds it
 # The share of a repetition's time for which others may have had its processors, as bench has it
 # (bench/rows/row.cpp), which measures such rows again if it can.
 _TOLERATED_WAIT = 0.05
+# Of times that cast doubt on themselves; as bench has them, too.
+_FEWEST_TIMES = 5  # of fewer nobody can tell
+_FAR_APART = 0.25  # of the fastest
+_WORTH_TELLING = 0.01  # of a processor
 
 Entry = dict[str, Any]
 Kind = TypeVar("Kind", bound="DataclassInstance")
@@ -100,6 +106,8 @@ def _row(
     disturbed = _disturbed(fields, entries, processors)
     instances = tuple(entry.get("instance", 0) for entry in entries)
     warnings = list(fields.get("warnings", ()))
+    if failure is None:
+        warnings += _doubts(samples, _of_all(entries, "cpu_steal"))
     if is_disturbed := 2 * disturbed > len(entries):
         warnings.append(
             f"other programs used the processors in {disturbed} of {len(entries)} repetitions"
@@ -139,15 +147,30 @@ def _disturbed(fields: Entry, entries: list[Entry], processors: int) -> int:
     """In how many repetitions the row's threads waited, in the mean, for processors that other
     programs had, or that a hypervisor took, in the mean over all."""
     threads = _threads(fields)
-
-    def of_all(counter: str) -> list[float]:
-        shares = [entry.get(counter, 0.0) for entry in entries]
-        if not any(counter in entry for entry in entries[1:]):
-            shares = shares[:1] * len(entries)  # what is the same in all stands in the first
-        return shares
-
-    lost = zip(of_all("cpu_wait"), of_all("cpu_steal"), strict=True)
+    lost = zip(_of_all(entries, "cpu_wait"), _of_all(entries, "cpu_steal"), strict=True)
     return sum(wait / threads + steal / processors > _TOLERATED_WAIT for wait, steal in lost)
+
+
+def _of_all(entries: list[Entry], counter: str) -> list[float]:
+    """A share in each repetition, 0 where it was not counted."""
+    shares = [entry.get(counter, 0.0) for entry in entries]
+    if not any(counter in entry for entry in entries[1:]):
+        shares = shares[:1] * len(entries)  # what is the same in all stands in the first
+    return shares
+
+
+def _doubts(samples: list[float], stolen: list[float]) -> Iterator[str]:
+    """What times cast doubt on themselves by, in the words of bench (doubts_about_times() in
+    bench/rows/row.cpp), which did not always say it."""
+    if len(samples) >= _FEWEST_TIMES and (apart := max(samples) / min(samples) - 1) > _FAR_APART:
+        share = floor(100 * apart + 0.5)
+        yield f"its slowest repetition took {share} % longer than its fastest"
+    if times := sum(share > _WORTH_TELLING for share in stolen):
+        most = floor(100 * max(stolen) + 0.5)
+        yield (
+            f"a hypervisor took up to {most} % of a processor in {times} of {len(stolen)} "
+            "repetitions"
+        )
 
 
 def _counters(

@@ -155,7 +155,7 @@ def test_a_size_within_noise_between_the_winners_is_no_crossing():
         assert DISC_SIZES[5] < crossover.size < DISC_SIZES[6]
 
 
-def test_scipy_finds_the_same_interval():
+def test_scipy_finds_the_same_interval_of_a_difference_of_two_runs():
     cpu, gpu = speed_up_curves(crossing_at(50_000.0), scale=WIDE_NOISE)
     logs = np.log(DISC_SIZES)
     count = len(logs)
@@ -178,9 +178,11 @@ def test_scipy_finds_the_same_interval():
         rng=1,
     ).confidence_interval
     crossover = find_crossover(cpu, gpu)
-    width = expected.high - expected.low
-    assert np.log(crossover.low) == pytest.approx(expected.low, abs=0.1 * width)
-    assert np.log(crossover.high) == pytest.approx(expected.high, abs=0.1 * width)
+    # Another run's crossover differs from this one's by two draws.
+    middle, width = np.log(crossover.size), expected.high - expected.low
+    low, high = (middle + 2**0.5 * (end - middle) for end in (expected.low, expected.high))
+    assert np.log(crossover.low) == pytest.approx(low, abs=0.1 * width)
+    assert np.log(crossover.high) == pytest.approx(high, abs=0.1 * width)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ def document(*, again: bool = True, stolen: float = 0.0) -> dict:
             for row in rows:
                 row["chosen"] = {"execution": "fused", "cpu_threads": "1"}
                 row["cpu_steal"] = stolen
+                row["instance"] = 0
             entries += rows
     return synthetic.document(entries)
 

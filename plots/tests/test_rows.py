@@ -161,6 +161,23 @@ def test_a_row_is_disturbed_where_most_repetitions_waited(
     assert (warning in row.warnings) is bool(disturbed)
 
 
+def test_times_that_cast_doubt_on_themselves_have_flags_whatever_bench_said(small, read):
+    """Spreads above 25 %, of five repetitions or more, and steal above 1 % of a processor."""
+    first = small["benchmarks"][0]
+    times, stolen = (1.0, 1.3, 1.1, 1.1, 1.1), (0.0, 0.02, 0.5, 0.01, 0.0)
+    small["benchmarks"] = [
+        {**first, "real_time": first["real_time"] * time, "cpu_steal": share}
+        for time, share in zip(times, stolen, strict=True)
+    ]
+    row = small["rows"][0]
+    row.update(repetitions=5, warnings=["its slowest repetition took 30 % longer than its fastest"])
+    flags = *row["warnings"], "a hypervisor took up to 50 % of a processor in 2 of 5 repetitions"
+    assert read(small).rows[0].warnings == flags
+    small["benchmarks"] = [{**first, "cpu_steal": 0.01} for _ in times]
+    row.pop("warnings")
+    assert read(small).rows[0].warnings == ()
+
+
 @pytest.fixture
 def whole():
     """A valid file with a row of each family and device, and of each ceiling."""
