@@ -50,6 +50,7 @@ from peers.tests import (  # noqa: E402
 )
 from peers.verification import Mismatch, Tolerance, tolerance_of, verified  # noqa: E402
 from plots.core.costs import kept_cost  # noqa: E402
+from plots.features.predict.attention import written_out  # noqa: E402
 from plots.features.predict.host import calls  # noqa: E402
 
 DISC_2 = {  # what bench tells of a row of it
@@ -81,7 +82,7 @@ def test_networks_have_their_parameters(model, count):
 
 
 @pytest.mark.parametrize(
-    "model", ["disc-2", "disc-11", "heart", "policy", "lenet-5", "gpt-64", "vit-ti", "resnet-56"]
+    "model", ["disc-2", "heart", "policy", "lenet-5", "gpt-64", "vit-ti", "resnet-56"]
 )
 def test_calls_are_as_many_as_predictions_take(model):
     """The dispatch mode counts on a small batch what plots/features/predict/host.py infers from
@@ -95,6 +96,29 @@ def test_calls_are_as_many_as_predictions_take(model):
         training.run()
     counted = sum(each["launches"] * each.get("count", 1) for each in counting.counts.operations)
     assert calls(cost) == pytest.approx(counted, rel=0.2)
+
+
+def test_attention_written_out_is_what_predictions_take():
+    """That of gpt-64 without PyTorch's fused one: 12 samples of 64 tokens, a head of 64."""
+    cost = kept_cost("gpt-64")
+    fused = [each for each in cost.operations if each.kind == "product" and not each.products]
+    attention = written_out(replace(cost, operations=tuple(replace(f, count=1) for f in fused)))
+    query, key, value = (torch.randn(12, 64, 64, requires_grad=True) for _ in range(3))
+    hidden = torch.ones(64, 64).triu(1).bool()
+    with Counting() as counting:
+        scores = (query @ key.transpose(1, 2)) * 0.125
+        shares = scores.masked_fill(hidden, -1e9).softmax(-1)
+        given = torch.dropout(shares, 0.1, True) @ value
+        given.backward(torch.ones_like(given))
+    counted = {kind: [0.0, 0.0] for kind in ("product", "softmax")}
+    for each in counting.counts.operations:
+        if each["kind"] in counted:
+            counted[each["kind"]][0] += each["launches"] * each.get("count", 1)
+            counted[each["kind"]][1] += each["bytes"] * each.get("count", 1)
+    for kind, (launches, moved) in counted.items():
+        of_kind = [each for each in attention.operations if each.kind == kind]
+        assert sum(each.launches * each.count for each in of_kind) == launches
+        assert sum(each.bytes * each.count for each in of_kind) == pytest.approx(moved)
 
 
 def test_dropout_layers_are_numbered_as_in_bench():

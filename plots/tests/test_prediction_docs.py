@@ -171,7 +171,8 @@ def cards() -> str:
     for step, off, share in steps:
         sort = step.precision if is_network(step) else f"{step.network} in {step.precision}"
         shares = (*share.tolist(), float(is_network(step)))
-        halves = (errors.half_width(*shares) for errors in (without[step.card], fitted().errors))
+        known = (without[step.card], fitted().errors)
+        halves = (errors.half_width(*shares, step.precision) for errors in known)
         sorts.setdefault(sort, {}).setdefault(step.card, []).append((off, *halves))
     lines, notes = [], []
     single = (f"{kind} in {precision}" for kind in (PRODUCTS, KERNELS) for precision in CEILINGS)
@@ -205,15 +206,17 @@ def cards() -> str:
 def errors() -> str:
     """What varies of a card's work, independently of each other."""
     estimates = fitted().errors
-    named = (
-        ("all that a network computes", estimates.whole),
-        ("arithmetic", estimates.arithmetic),
-        ("traffic of memory", estimates.memory),
-    )
+    named = [
+        ("all that a network computes, in f32", estimates.whole, estimates.whole.count),
+        ("arithmetic", estimates.arithmetic, estimates.arithmetic.count),
+        ("traffic of memory", estimates.memory, estimates.memory.count),
+    ]
+    for name, each in estimates.precision.items():
+        named.append((f"all of it in {name}, beside that", each, each.count - 1))
     return table(
         "Errors of a network or card more, each drawn by itself",
         "of | spread: | 90 % within: | networks or cards:",
-        ((name, *factors(each.spread, each.half_width), str(each.count)) for name, each in named),
+        ((name, *factors(each.spread, each.half_width), str(count)) for name, each, count in named),
     )
 
 

@@ -256,6 +256,9 @@ if (askForm) {
       const [spread, cards] = known.errors[place];
       return tails(name, cards - 1).map(tail => Math.exp(spread * tail));
     });
+    const onUnits = known.on_units[precision];
+    if (onUnits) tails("precision", onUnits[1] - 1)
+      .forEach((tail, i) => whole[i] *= Math.exp(onUnits[0] * tail));
     const step = tails("inner", inner.count - 1)
       .map(tail => inner.middle * Math.exp(inner.spread * tail));
     const node = within(card.node, "node"), start = within(started, "launch");

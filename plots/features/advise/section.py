@@ -169,6 +169,9 @@ def _model(fit: Fit) -> dict[str, Any]:
         "persistent": PERSISTENT,
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
         "errors": [[error.spread, error.count] for error in errors],
+        "on_units": {
+            name: [error.spread, error.count] for name, error in fit.errors.precision.items()
+        },
         "factor": fit.factor if fit.measured else 0,
         "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
         "overheads": {name: [band.low, band.high] for name, band in bands.items()},

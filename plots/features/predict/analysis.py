@@ -20,6 +20,7 @@ from plots.core.crossover import Comparison, SpeedUp, banded_crossover
 from plots.core.curves import NETWORKS, SCALES, Pairing, pairings
 from plots.core.statistics import estimate, fewest_samples
 from plots.features.predict import host
+from plots.features.predict.attention import WRITTEN_OUT, written_out
 from plots.features.predict.data import card_of, is_plain
 from plots.features.predict.fit import Fit
 from plots.features.predict.host import VIEW
@@ -71,6 +72,7 @@ class Outlook:
     problems: dict[str, tuple[str, ...]]
     cpu: str = "this CPU, measured"
     was_measured: bool = True
+    has_attention: bool = False
 
 
 def predict_times(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> Times | str:
@@ -99,9 +101,10 @@ def predict_draws(
         return total * within_factor(fit.band[0])
     if way.loop == OURS:
         step = device_seconds(
-            asked, fit.parameters, fit.errors, floor(card.compute_capability), launch(way)
+            asked, fit, cost.precision, floor(card.compute_capability), launch(way)
         )
         return whole_seconds(step, steps, beside)
+    cost = written_out(cost) if way.attention == WRITTEN_OUT else cost
     count = host.fitted().host.count(cost)
     theirs = step_draws(fit, operations_of(cost), cost.precision, card, count=count, call=call)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
@@ -341,7 +344,7 @@ def step_draws(
     asked = demand(kernels, precision, card)
     if not isinstance(asked, Demand):
         return asked
-    step = device_seconds(asked, fit.parameters, fit.errors, floor(card.compute_capability), None)
+    step = device_seconds(asked, fit, precision, floor(card.compute_capability), None)
     # The processor starts operations meanwhile.
     known = host.fitted()
     if call is None:

@@ -29,6 +29,7 @@ from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
 from plots.features.predict.analysis import Wanted
 from plots.features.predict.answer import groups_of
+from plots.features.predict.attention import FUSED, KINDS
 from plots.features.predict.cards import add_gpu, chosen_cards, problem_of
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
@@ -84,8 +85,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="loop",
         choices=("ours", "pytorch"),
         default="ours",
-        help="whose loop trains on the GPU: this program's, or PyTorch's eager one, which Python "
-        "starts operation by operation (default: ours)",
+        help="whose loop trains on both sides: this program's, or PyTorch's eager one, which "
+        "Python starts operation by operation (default: ours)",
+    )
+    parser.add_argument(
+        "--attention",
+        choices=KINDS,
+        help="with --as=pytorch, whether attention is PyTorch's fused one, or products, softmax "
+        "and dropout (default: fused)",
     )
     parser.add_argument("--batch", metavar="N", help="use only rows of this batch size")
     parser.add_argument(
@@ -199,9 +206,11 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
             f"--execution={printable(options.execution, 40)}: of PyTorch the eager loop alone is "
             "predicted; leave out --execution"
         )
+    if options.attention and options.loop != PYTORCH:
+        raise CostError("--attention is of PyTorch's; add --as=pytorch")
     executions = options.execution or ("eager" if options.loop == PYTORCH else "eager,graph,auto")
     ways = tuple(
-        Way(execution, data, options.loop)
+        Way(execution, data, options.loop, options.attention or FUSED)
         for execution in listed("execution", executions, EXECUTIONS)
         for data in listed("placement", options.placement, PLACEMENTS)
         if execution != AUTO or data == "resident"  # what `auto` is chosen for

@@ -5,7 +5,7 @@ docs/method/prediction_fit.md says what is left out.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from plots import units
 from plots.core.statistics import conformal
 from plots.features.predict import host
+from plots.features.predict.attention import FUSED, WRITTEN_OUT
 from plots.features.predict.data import KERNELS, PRODUCTS, Observation
-from plots.features.predict.model import EXPECTED, PARAMETERS, SPREADS, Stack
+from plots.features.predict.model import EXPECTED, HALVES, PARAMETERS, SPREADS, Stack
 from plots.features.predict.simulate import Errors
 from plots.features.predict.ways import Estimate, published
 
@@ -28,6 +29,10 @@ SO_FAR = (
     "On the one card that was measured afterwards, 44 of 94 rows lay in such a band; since then it "
     "was refitted."
 )
+_ATTENTION = {
+    FUSED: "Attention is PyTorch's fused one; --attention=written-out has that of older programs.",
+    WRITTEN_OUT: "Attention is written out: products, softmax and dropout.",
+}
 # Measured ones, from which the band is theirs alone. One card tells nothing of another.
 FEWEST_NETWORKS = 6
 FEWEST_CARDS = 2
@@ -104,15 +109,21 @@ def errors_of(
     """What the residuals of published times say of a network and a card more.
 
     The square of a residual is expected to be the sum of three squares, which are independent: of
-    whole networks, and of arithmetic and memory, each times the square of its share in the time.
-    What varies is the network or, of single products and kernels, the card: each counts once in a
-    precision, however many times it has.
+    whole networks in f32, and of arithmetic and memory, each times the square of its share in the
+    time. What varies is the network or, of single products and kernels, the card: each counts once
+    in a precision, however many times it has. On matrix units a network has an error beside that of
+    f32, which is as certain as the networks are many that were timed in such a precision.
     """
     from scipy.optimize import nnls  # noqa: PLC0415 (takes long to load)
 
     kinds: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    of_networks: dict[tuple[str, str], list[float]] = {}
     for step, residual, share in zip(observations, residuals, shares, strict=True):
-        if step.kind == "published":
+        if step.kind != "published":
+            continue
+        if is_network(step):
+            of_networks.setdefault((step.network, step.precision), []).append(float(residual))
+        if step.precision == "f32" or not is_network(step):
             line = np.array([float(is_network(step)), *share**2, residual**2])
             card = "" if is_network(step) else step.card
             kinds.setdefault((step.network, step.precision, card), []).append(line)
@@ -123,7 +134,31 @@ def errors_of(
         pairs = zip(observations, shares, strict=True)
         cards = {step.card for step, share in pairs if share[place] > 0.5}
         counts.append(max(len(cards), FEWEST_CARDS))
-    return Errors(*map(Estimate, np.sqrt(squares).tolist(), counts))
+    whole, arithmetic, memory = map(Estimate, np.sqrt(squares).tolist(), counts)
+    return Errors(whole, arithmetic, memory, _on_units(of_networks))
+
+
+def _on_units(of_networks: Mapping[tuple[str, str], Sequence[float]]) -> dict[str, Estimate]:
+    """How far a network's error is on matrix units from that in f32, by precision: from the mean
+    residuals of each network and precision."""
+    means = {key: float(np.mean(residuals)) for key, residuals in of_networks.items()}
+    moved = {
+        (network, precision): mean - means.get((network, "f32"), 0.0)
+        for (network, precision), mean in means.items()
+        if precision != "f32"
+    }
+    if not moved:
+        return {}
+    spread = math.sqrt(float(np.mean(np.square(list(moved.values())))))
+    timed = {
+        units: {network for network, precision in moved if precision in units}
+        for units in (("tf32",), HALVES)
+    }
+    return {
+        precision: Estimate(spread, max(len(networks), 1) + 1)
+        for units, networks in timed.items()
+        for precision in units
+    }
 
 
 def parameters_of(observations: Sequence[Observation]) -> np.ndarray:
@@ -177,10 +212,16 @@ def left_out(
 
 
 def band_notes(
-    fit: Fit, precision: str = "f32", beside: str = "", *, of_passes: bool = False
+    fit: Fit,
+    precision: str = "f32",
+    beside: str = "",
+    *,
+    attention: str = "",
+    of_passes: bool = False,
 ) -> tuple[str, ...]:
     """What the band is worth, for whom it is, and where it is from. `beside` is what PyTorch on a
-    card is compared with; empty of this program."""
+    card is compared with; empty of this program. `attention` is that of PyTorch's networks, empty
+    where none has any."""
     notes = [_measured_note(fit) if fit.measured and not beside else f"{_SIMULATED} {SO_FAR}"]
     if of_passes:
         notes.append(
@@ -203,6 +244,8 @@ def band_notes(
             "same CPU. Data loaders and the loop of Keras or of a trainer around the steps are not "
             "in it."
         )
+    if attention:
+        notes.append(_ATTENTION[attention])
     if precision not in fit.precisions:
         notes.append(
             f"Nobody's times in {precision} were found; the error is that of other precisions."

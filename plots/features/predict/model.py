@@ -27,7 +27,7 @@ CEILINGS = {
 # computes at a time, in entries, and the number of parts of the inner dimension.
 _EDGES = (32, 64, 128)
 _SPLITS = tuple(2**power for power in range(11))
-_HALVES = ("bf16", "f16")
+HALVES = ("bf16", "f16")
 _SHORTEST = 64  # inner dimension that is worth a part of its own
 # A tile of a × b entries does a·b multiply-adds for a + b loads: a / 2 for each load of a square
 # tile. From this many on, the multiprocessor limits it, not the loads.
@@ -233,7 +233,7 @@ def demand(
         products = [each for each in operation.products if min(each.m, each.n, each.k) > 0]
         if not products and operation.kind == _PRODUCT and operation.flops:
             # In 16 bits a library's, on the matrix units; else a kernel of ours, without.
-            rate = peak if precision in _HALVES else ceiling(card, "f32") or math.inf
+            rate = peak if precision in HALVES else ceiling(card, "f32") or math.inf
             seconds, share = operation.flops / rate, operation.bytes / bandwidth
             kinds[_ATTENTION, seconds, 0.0, 0.0, share, 0.0] += operation.count
         elif not products:

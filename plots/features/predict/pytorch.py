@@ -25,6 +25,7 @@ from plots.features.predict.analysis import (
     predicted_as,
     with_card,
 )
+from plots.features.predict.attention import has_attention
 from plots.features.predict.data import card_of, is_plain
 from plots.features.predict.fit import Fit
 from plots.features.predict.simulate import DRAWS, ends
@@ -47,6 +48,7 @@ class _Side:
     row: Row
     draws: np.ndarray
     is_measured: bool
+    has_attention: bool = False
 
 
 def pytorch_outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
@@ -138,12 +140,14 @@ def _sides(file: File, call: Estimate, wanted: Wanted) -> dict[Items, _Side | tu
             made = predicted_as(
                 row, {**_ON_CPU, "precision": "f32"}, ends(draws), wanted.cpu_second
             )
-            sides[what] = _Side(made, draws, False)
+            sides[what] = _Side(made, draws, False, has_attention(cost))
     for what, row in _fastest(cpu_rows(file, wanted)).items():
         kept = {key: value for key, value in row.configuration.items() if key in dict(what)}
         configuration = {**kept, **_ON_CPU, "precision": "f32"}
         plain = replace(row, configuration=configuration)
-        sides[what] = _Side(plain, _resampled(plain) / wanted.cpu_second, True)
+        cost = _cost(file, row)
+        draws = _resampled(plain) / wanted.cpu_second
+        sides[what] = _Side(plain, draws, True, bool(cost and has_attention(cost)))
     return sides
 
 
@@ -194,6 +198,9 @@ def _outlook(
         problems={reason: tuple(names) for reason, names in problems.items()},
         cpu=_words(measured, len(gains)),
         was_measured=measured == len(gains),
+        has_attention=any(
+            isinstance(side, _Side) and side.has_attention for side in sides.values()
+        ),
     )
 
 

@@ -10,9 +10,10 @@ which plots/features/advise/ask.js can make, too.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 
@@ -29,7 +30,7 @@ DIMENSIONS = (
     *("host 0", "host 1", "host 2", "operation", "intercept"),
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
     *("ours", "persistent"),  # of our programs: launches, times published ones; one kernel's share
-    "theirs",  # of PyTorch's steps on a CPU
+    *("theirs", "precision"),  # of PyTorch's steps on a CPU, and of the matrix units' precisions
 )
 
 
@@ -45,16 +46,37 @@ class Times:
 @dataclass(frozen=True, slots=True)
 class Errors:
     """Errors of the time that a card computes: of all that a network computes on it, and beside
-    that of its arithmetic alone and of its memory traffic alone."""
+    that of its arithmetic alone and of its memory traffic alone; and of the matrix units, by
+    `precision`, how far a network's whole error is from what it is without them."""
 
     whole: Estimate
     arithmetic: Estimate
     memory: Estimate
+    precision: Mapping[str, Estimate] = field(default_factory=dict)
 
-    def half_width(self, arithmetic: float, memory: float, whole: float = 1.0) -> float:
+    def half_width(
+        self, arithmetic: float, memory: float, whole: float = 1.0, precision: str = "f32"
+    ) -> float:
         """Half the width of the band of a time of which these shares are arithmetic and traffic."""
-        shares = ((self.whole, whole), (self.arithmetic, arithmetic), (self.memory, memory))
+        shares = [(self.whole, whole), (self.arithmetic, arithmetic), (self.memory, memory)]
+        shares += [(self.precision[precision], whole)] if precision in self.precision else []
         return math.hypot(*(share * error.half_width for error, share in shares))
+
+    def whole_draws(self, precision: str) -> np.ndarray:
+        """Of all that a network computes in a precision."""
+        whole = around(self.whole, "device")
+        own = self.precision.get(precision)
+        return whole if own is None else whole * around(own, "precision")
+
+
+class Fitted(Protocol):
+    """What is known of cards' work: a Fit."""
+
+    @property
+    def parameters(self) -> np.ndarray: ...
+
+    @property
+    def errors(self) -> Errors: ...
 
 
 @cache
@@ -86,12 +108,17 @@ def around(estimate: Estimate, name: str) -> np.ndarray:
 
 
 def device_seconds(
-    asked: Demand, parameters: np.ndarray, errors: Errors, floor: Floor, launch: Band | None
+    asked: Demand,
+    fit: Fitted,
+    precision: str,
+    floor: Floor,
+    launch: Band | None,
 ) -> np.ndarray:
     """Draws of the seconds in which a step is on the device, or waits for the next launch; `launch`
     is None for a program that is not ours."""
+    parameters, errors = fit.parameters, fit.errors
     stack = Stack([asked])
-    whole = around(errors.whole, "device")[:, None]
+    whole = errors.whole_draws(precision)[:, None]
     arithmetic = around(errors.arithmetic, "arithmetic")[:, None]
     memory = around(errors.memory, "memory")[:, None]
     work = arithmetic * stack.arithmetic(parameters)[0] + memory * stack.traffic(parameters)[0]

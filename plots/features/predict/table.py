@@ -244,8 +244,10 @@ def notes_of(verdicts: Sequence[Verdict], fit: Fit) -> tuple[str, ...]:
     """What the bands of what is predicted are worth, and for whom they are."""
     outlook, network = _networks(verdicts)[0]  # all share its loop, precision and kind of family
     precision = network.gpu.configuration["precision"]
-    beside = outlook.cpu if outlook.way.loop == PYTORCH else ""
-    return band_notes(fit, precision, beside, of_passes=network.family == FORWARD)
+    if outlook.way.loop == PYTORCH:
+        attention = outlook.way.attention if outlook.has_attention else ""
+        return band_notes(fit, precision, outlook.cpu, attention=attention)
+    return band_notes(fit, precision, of_passes=network.family == FORWARD)
 
 
 def _networks(verdicts: Sequence[Verdict]) -> list[tuple[Outlook, SpeedUp]]:

@@ -32,11 +32,13 @@ FEWEST_SOURCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a GPU trains: an execution, where the data is, and whose loop it is."""
+    """How a GPU trains: an execution, where the data is, whose loop it is, and in PyTorch what its
+    attention is (attention.KINDS)."""
 
     execution: str
     data: str
     loop: str = OURS
+    attention: str = "fused"
 
     @property
     def name(self) -> str:
