@@ -2,13 +2,14 @@
 """The time of a step on a card: its parts, its slopes, and what a faster card does to it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost
-from plots.core.costs import find_cost
+from plots.core.costs import find_cost, kept_cost
 from plots.features.predict.model import (
     CEILINGS,
     EXPECTED,
@@ -18,6 +19,7 @@ from plots.features.predict.model import (
     Stack,
     busy,
     demand,
+    our_launches,
 )
 from plots.features.predict.ways import (
     LONGEST,
@@ -31,7 +33,10 @@ from plots.features.predict.ways import (
     published,
     several,
 )
+from plots.file import loading
+from plots.file.families import FORWARD
 
+RESULTS = Path(__file__).parents[2] / "results"
 CARDS = load_cards()
 NETWORKS = [("disc-2", 100), ("disc-9", 100), ("disc-12", 100), ("heart", 10), ("lstm", 128)]
 NETWORKS += [("fcn-s", 64), ("alexnet-s", 16), ("resnet-56", 128)]
@@ -136,6 +141,30 @@ def test_a_launch_takes_its_floor_or_its_work_and_never_both():
         assert Stack([needs]).parts(EXPECTED)[0].sum() == pytest.approx(by_hand)  # what limits it
     tiny = asked(kept("disc-2", 100), CARDS["rtx-4060"])
     assert Stack([tiny]).device_seconds(EXPECTED)[0] == pytest.approx(tiny.count @ tiny.floor)
+
+
+def test_convolutions_of_one_sample_take_their_floors_on_an_h200():
+    """However short their sums are: in passes of one sample, which compute next to nothing."""
+    file = loading.load_file(RESULTS / "intel-xeon-6-207-16c" / "2026-11-27-48d84c3.json")
+    took = {
+        row.model: row.counters["seconds_convolution"]
+        for row in file.rows
+        if row.family == FORWARD
+        and row.batch == "1"
+        and row.configuration.get("data") == "resident"
+        and row.execution == "graph"
+        and "seconds_convolution" in row.counters
+    }
+    assert took.keys() == {"lenet-5", "resnet-56", "vit-ti"}
+    for model, seconds_of_all in took.items():
+        convolutions = [
+            operation
+            for operation in kept_cost(model).operations
+            if operation.kind == "convolution" and operation.launches == 1
+        ]
+        needs = demand(convolutions, "f32", CARDS["h200"], launches=0.0)
+        least = our_launches(EXPECTED) * float(needs.count @ needs.floor)
+        assert 1 / 1.35 < least / seconds_of_all < 1.35, model
 
 
 def test_our_launches_are_products_and_what_is_not_fused_into_them():

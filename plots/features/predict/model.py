@@ -34,6 +34,9 @@ _SHORTEST = 64  # inner dimension that is worth a part of its own
 _BALANCE = 16.0
 # Narrowness counts between these, and is 1 at 128; of what is narrower still, the tile is padded.
 _NARROWEST, _WIDEST, _UNIT = 32, 512, 128
+# A convolution takes no less than a product of this inner dimension: of one sample 6.6 to 10.8 µs
+# on an H200 (results/intel-xeon-6-207-16c, 48d84c3), where the sums have 25 entries, too.
+_LEAST_OF_CONVOLUTIONS = 128
 # Kinds of operations, as bench --cost calls them. Reductions read or write what they reduce more
 # than once, or in lines too short to fill a card.
 _PRODUCT, _CONVOLUTION, _ATTENTION = "product", "convolution", "attention"
@@ -246,7 +249,10 @@ def demand(
             power = math.log(min(power_of(card) / share, _WATTS_ENOUGH) / _WATTS_ENOUGH)
             moved_each = operation.bytes / sum(each.count for each in products) / bandwidth
             # Of one row a library takes the entries of the inner dimension side by side.
-            key = (operation.kind, seconds, narrow, power, moved_each, k if m > 1 else 0.0)
+            walked = k if m > 1 else 0.0
+            if operation.kind == _CONVOLUTION:
+                walked = max(k, _LEAST_OF_CONVOLUTIONS)
+            key = (operation.kind, seconds, narrow, power, moved_each, walked)
             kinds[key] += product.count * operation.count
     started = sum(each.launches * each.count for each in operations)
     others = (started if launches is None else launches) - sum(kinds.values())
