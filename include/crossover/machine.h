@@ -23,9 +23,9 @@ struct Machine {
   std::optional<std::string>
       governor;  ///< of the first processor; absent where the kernel has none
   std::optional<bool>
-      turbo;         ///< whether clocks may rise above the base; absent where that is not told
-  /// Whether a hypervisor says that it is one of its machines, whose cores may be another's hardware
-  /// threads; absent where that is not told.
+      turbo;  ///< whether clocks may rise above the base; absent where that is not told
+  /// Whether a hypervisor says that it is one of its machines, whose cores may be another's
+  /// hardware threads; absent where that is not told.
   std::optional<bool> is_virtual;
   std::string simd;  ///< widest vector instructions: "sse2", "avx2", "avx512", "amx", "neon"
   std::int64_t memory_bytes = 0;

@@ -92,7 +92,8 @@ def measured_again() -> Iterator[Again]:
                     kinds.setdefault((row.family, row.device), []).append((log, share / 2))
             for kind, logs in kinds.items():
                 is_one = is_of_one_code(earlier, later, kind[0], [kind[1]])
-                yield Again(earlier, later, kind, *np.array(logs).T, is_one)
+                apart, shares = np.array(logs).T
+                yield Again(earlier, later, kind, apart, shares, is_one)
 
 
 def _is_one_program(first: Row, second: Row) -> bool:
@@ -189,8 +190,8 @@ def answers() -> str:
                 code = _yes(is_of_one_code(first, second, EPOCH, ["cpu"]))
                 words = map(crossover_words, both)
                 lines.append((machine, _named(first), _named(second), how, code, *words, *inside))
-    first = "machine|file A|file B|GPU|one code|A says|B says|B's in A's|A's in B's"
-    return _table(first, sorted(lines))
+    columns = "machine|file A|file B|GPU|one code|A says|B says|B's in A's|A's in B's"
+    return _table(columns, sorted(lines))
 
 
 def of_one_gpu(file: File) -> dict[str, Crossover]:

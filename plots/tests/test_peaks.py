@@ -80,7 +80,7 @@ def test_the_page_and_times_say_so(read, write, shell):
     words = "Two peaks: 4 of 9 instances of the program take about 1.72 ms, 5 about 2.60 ms"
     assert words in " ".join(shell("times", write(document)).out.split())
     table, _ = json.loads(shell("times", write(document), "--format=json").out)
-    assert table["notes"][0].startswith(words)
+    assert any(note.startswith(words) for note in table["notes"])
     (block,) = doubts.build([read(document)], Context()).blocks
     (table,) = block.tables
-    assert table.lines[0][1].text.startswith(words) and "two peaks" in block.lead
+    assert words in table.lines[0][1].text and "two peaks" in block.lead

@@ -165,8 +165,8 @@ bool can_not_win(const Choice& choice, const std::vector<Tried>& tried) {
   });
 }
 
-/// Nor can it where the last threads more had made the same execution slower: it waits for them ever
-/// longer.
+/// Nor can it where the last threads more had made the same execution slower: it waits for them
+/// ever longer.
 bool has_enough_threads(const Choice& choice, const std::vector<Tried>& tried) {
   constexpr double noise = 1.1;
   std::vector<const Tried*> fewer;
@@ -176,8 +176,8 @@ bool has_enough_threads(const Choice& choice, const std::vector<Tried>& tried) {
     }
   }
   std::ranges::sort(fewer, {}, [](const Tried* one) { return one->choice.threads; });
-  return fewer.size() > 1 && fewer.back()->seconds_over_winner >
-                                 noise * fewer[fewer.size() - 2]->seconds_over_winner;
+  return fewer.size() > 1 &&
+         fewer.back()->seconds_over_winner > noise * fewer[fewer.size() - 2]->seconds_over_winner;
 }
 
 /// Of a ratio that is lost with more threads than the winner's: a core that another takes for a
