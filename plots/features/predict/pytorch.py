@@ -144,9 +144,9 @@ def _sides(file: File, call: Estimate, wanted: Wanted) -> dict[Items, _Side | tu
         kept = {key: value for key, value in row.configuration.items() if key in dict(what)}
         configuration = {**kept, **_ON_CPU, "precision": "f32"}
         plain = replace(row, configuration=configuration)
-        cost = _cost(file, row)
+        counted = _cost(file, row)
         draws = _resampled(plain) / wanted.cpu_second
-        sides[what] = _Side(plain, draws, True, bool(cost and has_attention(cost)))
+        sides[what] = _Side(plain, draws, True, bool(counted and has_attention(counted)))
     return sides
 
 
