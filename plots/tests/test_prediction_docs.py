@@ -27,7 +27,7 @@ from plots.core.tables.table import Cell, Column, Table
 from plots.features.predict import host
 from plots.features.predict.analysis import Wanted, predict_draws, predict_times
 from plots.features.predict.answer import ends, groups_of
-from plots.features.predict.data import KERNELS, PRODUCTS, observations
+from plots.features.predict.data import KERNELS, PRODUCTS, Observation, observations
 from plots.features.predict.fit import (
     SO_FAR,
     Fit,
@@ -140,6 +140,42 @@ def without() -> str:
     )
 
 
+def classes() -> str:
+    """Of each class of networks and precision the errors where it and the card were left out."""
+    groups: dict[tuple[str, str], list[tuple[str, float, bool]]] = defaultdict(list)
+    for step, off, share in zip(*fitted_steps(), strict=True):
+        kind = step.network if not is_network(step) else _class(step)
+        half = fitted().errors.half_width(*share, float(is_network(step)), step.precision)
+        groups[kind, step.precision].append((step.network, off, abs(off) <= half))
+    lines = []
+    for (kind, precision), steps in sorted(groups.items()):
+        names, offs, inside = zip(*steps, strict=True)
+        of = str(len(set(names))) if kind not in (PRODUCTS, KERNELS) else "–"
+        far = factors(float(np.mean(offs)), float(np.median(np.abs(offs))), max(map(abs, offs)))
+        lines.append((kind, precision, of, str(len(steps)), *far, f"{sum(inside)} of {len(steps)}"))
+    return table(
+        "Published times, each predicted by a fit without its network and its card",
+        "class | precision | networks: | times: | predicted over observed mean: | "
+        "off by a factor of median: | off by a factor of worst: | times in the band:",
+        lines,
+        [
+            "No step of a recurrent network, a transformer or a recommender is among them, and "
+            "none in bf16."
+        ],
+    )
+
+
+def fitted_steps() -> tuple[Sequence[Observation], list[float], np.ndarray]:
+    """The observations of the fit, their residuals, and the shares of their times."""
+    return fitted().observations, fitted().residuals.tolist(), fitted().shares
+
+
+def _class(step: Observation) -> str:
+    cost = find_cost(step.network, step.batch, step.precision)
+    kinds = {operation.kind for operation in cost.operations}
+    return "convolutional" if "convolution" in kinds else "fully connected"
+
+
 def networks() -> str:
     """Of each network the errors of all its times, with it and the card left out."""
     residuals: dict[str, list[float]] = defaultdict(list)
@@ -160,9 +196,7 @@ def networks() -> str:
 def cards() -> str:
     """Of each card and precision the errors of all its times, with it and the network left out, and
     whether they lie in the band that the other cards give."""
-    steps = list(
-        zip(fitted().observations, fitted().residuals.tolist(), fitted().shares, strict=True)
-    )
+    steps = list(zip(*fitted_steps(), strict=True))
     without = {
         card: errors_of(*zip(*(each for each in steps if each[0].card != card), strict=True))
         for card in dict.fromkeys(step.card for step, *_ in steps)
@@ -488,6 +522,7 @@ def before(paths: Sequence[str]) -> str:
 
 
 TABLES = {
+    "classes": classes,
     **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
     **{"networks": networks, "floors": floors, "widths": widths, "points": points},
     **{"scaling": scaling, "pytorch on cpus": on_cpus, "pytorch on gpus": on_gpus},

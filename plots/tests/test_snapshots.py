@@ -107,6 +107,7 @@ REFUSED = (
     "predict machine.json --gpu=gtx-980 --precision=tf32",
     "predict machine.json --execution=lazy",
     "predict machine.json --placement=pageable",
+    "predict machine.json --attention=fused",
     "predict machine.json --batch=many",
     "predict machine.json --batch=77",
     "predict machine.json --link=nvlink",
