@@ -65,8 +65,8 @@ class Errors:
     def whole_draws(self, precision: str) -> np.ndarray:
         """Of all that a network computes in a precision."""
         whole = around(self.whole, "device")
-        own = self.precision.get(precision)
-        return whole if own is None else whole * around(own, "precision")
+        more = self.precision.get(precision)
+        return whole if more is None else whole * around(more, "precision")
 
 
 class Fitted(Protocol):
