@@ -83,4 +83,4 @@ def test_the_page_and_times_say_so(read, write, shell):
     assert any(note.startswith(words) for note in table["notes"])
     (block,) = doubts.build([read(document)], Context()).blocks
     (table,) = block.tables
-    assert words in table.lines[0][1].text and "two peaks" in block.lead
+    assert any(words in line[1].text for line in table.lines) and "two peaks" in block.lead

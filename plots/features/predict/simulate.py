@@ -65,8 +65,8 @@ class Errors:
     def whole_draws(self, precision: str) -> np.ndarray:
         """Of all that a network computes in a precision."""
         whole = around(self.whole, "device")
-        known = self.precision.get(precision)
-        return whole if known is None else whole * around(known, "precision")
+        more = self.precision.get(precision)
+        return whole if more is None else whole * around(more, "precision")
 
 
 class Fitted(Protocol):
