@@ -92,7 +92,8 @@ def measured_again() -> Iterator[Again]:
                     kinds.setdefault((row.family, row.device), []).append((log, share / 2))
             for kind, logs in kinds.items():
                 is_one = is_of_one_code(earlier, later, kind[0], [kind[1]])
-                yield Again(earlier, later, kind, *np.array(logs).T, is_one)
+                of_rows, shares = np.array(logs).T
+                yield Again(earlier, later, kind, of_rows, shares, is_one)
 
 
 def _is_one_program(first: Row, second: Row) -> bool:
@@ -189,8 +190,8 @@ def answers() -> str:
                 code = _yes(is_of_one_code(first, second, EPOCH, ["cpu"]))
                 words = map(crossover_words, both)
                 lines.append((machine, _named(first), _named(second), how, code, *words, *inside))
-    first = "machine|file A|file B|GPU|one code|A says|B says|B's in A's|A's in B's"
-    return _table(first, sorted(lines))
+    names = "machine|file A|file B|GPU|one code|A says|B says|B's in A's|A's in B's"
+    return _table(names, sorted(lines))
 
 
 def of_one_gpu(file: File) -> dict[str, Crossover]:
@@ -219,8 +220,8 @@ def holds(first: Crossover, second: Crossover) -> bool | None:
     return (first.low or 0.0) <= second.size <= (first.high or math.inf)
 
 
-def _table(first: str, lines: Iterable[Sequence[str]]) -> str:
-    names = first.split("|")
+def _table(titles: str, lines: Iterable[Sequence[str]]) -> str:
+    names = titles.split("|")
     cells = [names, ["---"] * len(names), *lines]
     return "\n".join(["", *(f"| {' | '.join(line)} |" for line in cells), "", ""])
 
