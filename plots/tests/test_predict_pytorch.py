@@ -74,7 +74,7 @@ def test_a_slow_thread_starts_operations_slowly():
 def test_measured_rows_of_pytorch_are_what_a_card_is_compared_with(with_pytorch, fitted):
     (verdict,) = pytorch_verdicts(with_pytorch, [CARDS["l4"]], fitted)
     fastest = {}
-    for row in cpu_rows(with_pytorch, WANTED):
+    for row in cpu_rows(with_pytorch, WANTED, usual=False):
         if row.family == "Epoch":
             fastest[row.model] = min(row.median, fastest.get(row.model, math.inf))
     shown = {
@@ -112,11 +112,35 @@ def test_both_sides_have_the_same_host(without, fitted, monkeypatch):
     assert small.ratio == pytest.approx(1 / 3, rel=0.02)
 
 
-def test_a_loop_that_loads_is_not_compared_with_a_card_that_does_not(with_pytorch):
-    rows = cpu_rows(with_pytorch, WANTED)
-    usual = replace(rows[0], configuration={**rows[0].configuration, "script": "usual"})
-    file = replace(with_pytorch, peers=(usual, *with_pytorch.peers))
-    assert cpu_rows(file, WANTED) == rows
+def test_what_the_usual_script_takes_beside_both_devices_pay(with_pytorch, fitted):
+    """A loader of 5 ms an epoch, of ten steps, moves the ratio of each network towards 1."""
+    rows = cpu_rows(with_pytorch, WANTED, usual=False)
+    axes = rows[0].axes.extended([{"key": "script", "role": "how", "values": ["lean", "usual"]}])
+    usual = [
+        replace(
+            row,
+            samples=row.samples + 5e-3,
+            configuration={**row.configuration, "script": "usual"},
+            axes=axes,
+        )
+        for row in rows
+        if row.model in ("disc-2", "disc-5", "disc-9")
+    ]
+    file = replace(with_pytorch, peers=(*usual, *with_pytorch.peers))
+    assert cpu_rows(file, WANTED, usual=True) == usual
+    (plain,), (written,) = (pytorch_outlooks(each, fitted, WANTED) for each in (with_pytorch, file))
+    sides = [
+        {network.model: network for network in outlook.networks if network.family == "Epoch"}
+        for outlook in (plain, written)
+    ]
+    for model in ("disc-2", "disc-4", "disc-9"):
+        before, after = (each[model] for each in sides)
+        for side in ("cpu", "gpu"):
+            times = [float(np.median(getattr(each, side).samples[0])) for each in (before, after)]
+            assert times[1] - times[0] == pytest.approx(5e-3, rel=0.05), (model, side)
+        assert abs(math.log(after.ratio)) < abs(math.log(before.ratio))
+    assert plain.was_measured and not written.was_measured
+    assert written.cpu.startswith("PyTorch on this CPU, predicted but for 3 of ")
 
 
 def test_a_file_without_networks_has_no_verdict(with_pytorch, fitted):

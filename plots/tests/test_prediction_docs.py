@@ -525,7 +525,7 @@ TABLES = {
     "classes": classes,
     **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
     **{"networks": networks, "floors": floors, "widths": widths, "points": points},
-    **{"scaling": scaling, "pytorch on cpus": on_cpus, "pytorch on gpus": on_gpus},
+    **{"scaling": scaling, "processors": on_cpus, "gpus": on_gpus},
 }
 
 

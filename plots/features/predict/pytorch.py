@@ -7,7 +7,7 @@ docs/method/prediction_pytorch.md says how.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
@@ -35,20 +35,23 @@ from plots.file.families import steps_of
 from plots.file.rows import File, Row
 
 _ON_CPU = {"program": PYTORCH, "device": "cpu", "execution": "eager"}
-# Rows of PyTorch's that are its plain loop.
+# Rows of PyTorch's that are eager; of scripts, the one that people write.
 _PLAIN = {**_ON_CPU, "compiler": "none", "precision": "f32"}
+_SCRIPT, _USUAL = "script", "usual"
 _OF_HOST = 0.5  # the share of a step that calls must take, for the step to tell what one takes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """A network's step on the CPU: the `row` that stands for it, its seconds of an iteration in
-    each draw, and whether that was measured."""
+    """A network on the CPU: the `row` that stands for it, its seconds of an iteration in each draw,
+    and whether that was measured. `beside` are those of them that both devices pay, as for a
+    loader."""
 
     row: Row
     draws: np.ndarray
     is_measured: bool
     has_attention: bool = False
+    beside: float = 0.0
 
 
 def pytorch_outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
@@ -68,8 +71,9 @@ def pytorch_outlooks(file: File, fit: Fit, wanted: Wanted) -> list[Outlook]:
     ]
 
 
-def cpu_rows(file: File, wanted: Wanted) -> list[Row]:
-    """The rows of PyTorch's plain loop on the CPU, whose batches lie ready, as on the card."""
+def cpu_rows(file: File, wanted: Wanted, *, usual: bool) -> list[Row]:
+    """The rows of PyTorch's eager loop on the CPU: of the script that people `usual`ly write, with
+    its loader, or of the plain loop."""
     return [
         row
         for row in file.peers
@@ -78,8 +82,8 @@ def cpu_rows(file: File, wanted: Wanted) -> list[Row]:
         and not row.as_is
         and row.copies == row.ranks == 1
         and all(row.configuration.get(key, value) == value for key, value in _PLAIN.items())
-        and not row.script
         and wanted.batch in (None, row.batch)
+        and (row.configuration.get(_SCRIPT) == _USUAL) == usual
     ]
 
 
@@ -89,7 +93,8 @@ def call_of(file: File, wanted: Wanted) -> Estimate:
     known = host.fitted()
     ours = _fastest(measured_rows(file, replace(wanted, batch=None)))
     logs = []
-    for what, row in _fastest(cpu_rows(file, replace(wanted, batch=None))).items():
+    lean = cpu_rows(file, replace(wanted, batch=None), usual=False)
+    for what, row in _fastest(lean).items():
         cost = _cost(file, row)
         if cost is None or what not in ours:
             continue
@@ -118,7 +123,7 @@ def _fastest(rows: Iterable[Row]) -> dict[Items, Row]:
     """Of rows that do the same but for how, the fastest."""
     fastest: dict[Items, Row] = {}
     for row in rows:
-        key = row.axes.what(row.configuration)
+        key = row.axes.what(row.configuration, without=(_SCRIPT,))
         if key not in fastest or row.median < fastest[key].median:
             fastest[key] = row
     return fastest
@@ -141,14 +146,48 @@ def _sides(file: File, call: Estimate, wanted: Wanted) -> dict[Items, _Side | tu
                 row, {**_ON_CPU, "precision": "f32"}, ends(draws), wanted.cpu_second
             )
             sides[what] = _Side(made, draws, False, has_attention(cost))
-    for what, row in _fastest(cpu_rows(file, wanted)).items():
-        kept = {key: value for key, value in row.configuration.items() if key in dict(what)}
-        configuration = {**kept, **_ON_CPU, "precision": "f32"}
-        plain = replace(row, configuration=configuration)
-        counted = _cost(file, row)
-        draws = _resampled(plain) / wanted.cpu_second
-        sides[what] = _Side(plain, draws, True, bool(counted and has_attention(counted)))
-    return sides
+    for what, row in _fastest(cpu_rows(file, wanted, usual=False)).items():
+        sides[what] = _measured(file, row, wanted)
+    return _as_written(sides, file, wanted)
+
+
+def _measured(file: File, row: Row, wanted: Wanted) -> _Side:
+    what = dict(row.axes.what(row.configuration, without=(_SCRIPT,)))
+    plain = replace(row, configuration={**what, **_ON_CPU, "precision": "f32"})
+    counted = _cost(file, row)
+    draws = _resampled(plain) / wanted.cpu_second
+    return _Side(plain, draws, True, bool(counted and has_attention(counted)))
+
+
+def _as_written(
+    sides: dict[Items, _Side | tuple[Row, str]], file: File, wanted: Wanted
+) -> dict[Items, _Side | tuple[Row, str]]:
+    """`sides` as the script that people write has them, where `file` has rows of it: what it takes
+    beside the plain loop in each step both devices pay. Networks of which it has no such row are
+    predicted, by the median of that."""
+    written, beside = dict[Items, _Side](), dict[Items, float]()
+    for what, row in _fastest(cpu_rows(file, wanted, usual=True)).items():
+        written[what] = _measured(file, row, wanted)
+        plain = sides.get(what)
+        if isinstance(plain, _Side):
+            more = float(np.median(written[what].draws) - np.median(plain.draws))
+            beside[what] = max(more, 0.0) / steps_of(row)
+    if not beside:
+        return {**sides, **written}
+    usual = float(np.median(list(beside.values())))
+    for what, side in sides.items():
+        if isinstance(side, _Side) and what not in written:
+            more = usual * steps_of(side.row)
+            draws = side.draws + more
+            samples = wanted.cpu_second * np.array(astuple(ends(draws)))
+            made = replace(side.row, samples=samples)
+            written[what] = replace(side, row=made, draws=draws, is_measured=False, beside=more)
+    return {
+        what: replace(written[what], beside=beside.get(what, usual) * steps_of(written[what].row))
+        if what in written
+        else side
+        for what, side in {**sides, **written}.items()
+    }
 
 
 def _resampled(row: Row) -> np.ndarray:
@@ -182,6 +221,7 @@ def _outlook(
         if isinstance(draws, str):
             problems.setdefault(draws, {})[row.model] = None
             continue
+        draws = draws + side.beside
         configuration = {**way.configuration, "program": PYTORCH, "precision": wanted.precision}
         made = predicted_as(row, configuration, ends(draws), wanted.second)
         rows += [replace(each, index=index) for each in (row, made)]
