@@ -18,6 +18,7 @@ from plots.core.study import FASTEST, OURS, PYTORCH, Study, once
 from plots.file.rows import Row, median_of
 from plots.text import printable
 
+_AS_WRITTEN = "In PyTorch, as people write it"
 USUAL = "usual"  # the script of a loop with a loader and a loss that is read in each step
 # The start of a sentence, and the label of a strip.
 NAMES = {
@@ -39,6 +40,14 @@ class Answered:
     comparison: Comparison
 
 
+def names_of(study: Study, of: str) -> tuple[str, str]:
+    """Those of cards that were not measured: PyTorch's loop is as people write it where the file
+    has what its loader takes."""
+    lead, label = NAMES[of]
+    loads = of == PYTORCH and any(row.script == USUAL for row in study.file.peers)
+    return _AS_WRITTEN if loads else lead, label
+
+
 @once
 def answered(study: Study, of: str) -> Answered | None:
     """The answer for the programs `of`, one of AS, as far as the file measured both devices."""
@@ -53,7 +62,7 @@ def answered(study: Study, of: str) -> Answered | None:
 def _of_pytorch(study: Study) -> Answered | None:
     """The loop as people write it, or the one whose batches lie ready where that is all there is on
     both devices."""
-    for script, lead in ((USUAL, "In PyTorch, as people write it"), ("", "In PyTorch's own loop")):
+    for script, lead in ((USUAL, _AS_WRITTEN), ("", "In PyTorch's own loop")):
         loop = pytorch_loop(study, script)
         if loop.foremost is not None:
             return Answered(PYTORCH, lead, "PyTorch", loop, loop.foremost)

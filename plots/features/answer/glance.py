@@ -27,6 +27,7 @@ from plots.core.programs import (
     Answered,
     answered,
     loader_words,
+    names_of,
     why_they_differ,
 )
 from plots.core.series import device_label
@@ -178,7 +179,7 @@ def _pytorch_here(study: Study, gpu: str) -> tuple[str, Comparison | None]:
     for verdict, curve in _predicted(study, PYTORCH):
         if verdict.card == card:
             beside = f"predicted for the {gpu}{_of_this_cpu(verdict)}"
-            return _sentence(curve, beside, lead=NAMES[PYTORCH][0]), curve
+            return _sentence(curve, beside, lead=names_of(study, PYTORCH)[0]), curve
     return _NO_PYTORCH, None
 
 
@@ -340,7 +341,7 @@ def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
         card = f"the {short_gpu(verdict.card.name)}"
         if len(made) == 1 < len(pairs):
             made, card, decide = [replace(made[0], label=_ANY)], _ANY, "; launches decide"
-        lead, label = NAMES[of]
+        lead, label = names_of(study, of)
         told.append(Answered(of, lead, label, study, first))
         strips += [replace(strip, label=f"{strip.label}, {label}") for strip in made]
         beside = f"predicted for {card}{_of_this_cpu(verdict)}"
