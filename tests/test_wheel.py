@@ -143,7 +143,7 @@ def test_it_measures_and_keeps_results_for_its_user(copy, user):
     """Takes long, as it measures ceilings, too, and goes on."""
     before = {*(copy / "crossover_bench" / "build").iterdir()}
     command: Words = [sys.executable, "-m", "crossover_bench"]
-    told = measures(command, user, PYTHONPATH=str(copy))
+    told = " ".join(measures(command, user, PYTHONPATH=str(copy)).split())
     assert re.search(r" here \(1 thread\), .* on an RTX 4060", told)
     assert "mlp-4-8-2" in crossover(copy, user, "times").stdout, "the folder is known"
     words = ("run", "--mlp=4,8,2", "--family=Epoch", "--resume")

@@ -220,8 +220,13 @@ def _is_everywhere(crossover: Crossover) -> bool:
 
 
 def _interval(crossover: Crossover, beside: str = "") -> str:
-    ends = [_size(end, crossover) for end in (crossover.low, crossover.high) if end is not None]
-    words = "; ".join(filter(None, [" to ".join(ends) if len(ends) == 2 else "", beside]))
+    low, high = (
+        "" if end is None else _size(end, crossover) for end in (crossover.low, crossover.high)
+    )
+    interval = f"{low} to {high}" if low and high else ""
+    if crossover.size and not (interval or crossover.question.is_band):
+        interval = f"at most {high}" if high else f"at least {low}" if low else ""
+    words = "; ".join(filter(None, [interval, beside]))
     return f" ({words})" if words else ""
 
 

@@ -25,6 +25,7 @@ from plots.file.families import EPOCH, OF_NETWORKS
 from plots.file.ladders import DISC
 from plots.file.rows import File, Row, Spread
 from plots.file.samples import runs_of, spread_between
+from tools.sources import tracked_results
 
 ROOT = Path(__file__).parents[2]
 _FEWEST = 5  # rows of two files, or sizes of a curve
@@ -39,8 +40,7 @@ WRITTEN = ROOT / "plots" / "reference" / "instances.json"
 def committed() -> dict[str, list[File]]:
     """The committed files of each machine, by date; each as it is read alone."""
     machines: dict[str, list[File]] = {}
-    paths = sorted(ROOT.glob("results/*/*.json"))
-    files = [loading.load_file(path) for path in paths if path.parent.name != "tries"]
+    files = [loading.load_file(path) for path in tracked_results()]
     for file in sorted(files, key=lambda file: file.date):
         machines.setdefault(file.machine.id, []).append(file)
     return machines

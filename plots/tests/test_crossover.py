@@ -198,9 +198,9 @@ def test_any_answer_is_in_itself_consistent():
         ]
         assert bounds == sorted(bounds)
         assert all(DISC_SIZES[0] <= value <= DISC_SIZES[-1] for value in bounds)
-        assert (crossover.low is not None and crossover.high is not None) == (
-            crossover.size is not None
-        )
+        # Another day's crossover may lie beyond the sizes, whatever this one's is.
+        is_known = crossover.low is not None and crossover.high is not None
+        assert crossover.size is not None or not is_known
         assert list(crossover.crossings) == sorted(crossover.crossings)
         assert bool(crossover.crossings) == (crossover.kind in ("once", "several"))
         assert crossover.size in (None, *crossover.crossings[-1:])

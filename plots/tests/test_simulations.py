@@ -147,7 +147,7 @@ def test_a_winner_at_each_size_by_itself_is_found_to_be_too_much(monkeypatch):
     cases([(8, 5, "equal"), (8, 9, "ahead"), (6, 30, "equal")]),
 )
 def test_intervals_with_the_best_of_several_thread_counts_cover(threads, repetitions, counts):
-    count = 60
+    count = 200
     covered = coverage(Files(Design(repetitions, 1), threads=threads, counts=counts), count)
     assert at_least(WANTED, count) <= min(covered.crossover, covered.speed_up)
     # In standard errors of a median; the smallest of 8 medians is off by 1.1 of them, and the
