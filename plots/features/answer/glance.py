@@ -402,7 +402,7 @@ def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
 def _what_moves(file: File, verdict: Verdict) -> list[str]:
     """One kernel for the epoch, and other networks, in a line."""
     kept = if_one_kernel(verdict)
-    kernel = [f"With our programs a GPU wins from {kept}."] if kept else []
+    kernel = [f"Crossover of our programs: {kept}."] if kept else []
     moves = " ".join([*_other_networks(file, verdict), *kernel])
     return [moves] if moves else []
 
