@@ -5,11 +5,12 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripts import ran, script
 
-from tools import console, fuzz, sources, stages, test
+from tools import console, cuda, fuzz, sources, stages, test
 from tools.console import Failure, Missing
 from tools.stages import Stage
 
@@ -64,6 +65,21 @@ def test_what_tests_leave_behind_goes(tmp_path, monkeypatch):
     assert test.main([]) == 0
     assert tmp_path in places[0].parents
     assert [path.name for path in tmp_path.iterdir()] == ["build"], "with the lock"
+
+
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_tests_are_compiled_for_a_gpu_that_is_not_there(mode, tmp_path, monkeypatch):
+    """Where there is a toolkit: nothing measures on it, but its sources must compile."""
+    toolkit = cuda.Choice("/t/bin/nvcc", "13.0")
+    built: list[cuda.Choice] = []
+    monkeypatch.setattr(test.setup, "HOME", tmp_path)
+    monkeypatch.setattr(cuda, "find_toolkit", lambda: toolkit)
+    monkeypatch.setattr(cuda, "driver_version", lambda: None)
+    monkeypatch.setattr(cuda.environment, "MAIN", SimpleNamespace(ensure=lambda _: None))
+    everything = lambda *words, complete: built.append(words[1])  # noqa: E731
+    monkeypatch.setattr(test.build, "everything", everything)
+    assert test._build(test.parse([f"--cuda={mode}"]))
+    assert [choice.nvcc for choice in built] == [toolkit.nvcc if mode == "auto" else None]
 
 
 # --- which files are the project's

@@ -19,7 +19,8 @@ def _build(asked: Namespace) -> bool:
     with setup.alone():
         # The C++ tests of the emulation are built here for --all alone: asan has them always.
         also = ["emulation"] if asked.all else [] if asked.quick else ["bench_emulated"]
-        build.everything("default", cuda.choose(asked.cuda), also, complete=asked.all)
+        choice = cuda.choose(asked.cuda, tests=True)
+        build.everything("default", choice, also, complete=asked.all)
     return True
 
 
