@@ -62,10 +62,11 @@ def answered(study: Study, of: str) -> Answered | None:
 def _of_pytorch(study: Study) -> Answered | None:
     """The loop as people write it, or the one whose batches lie ready where that is all there is on
     both devices."""
-    for script, lead in ((USUAL, _AS_WRITTEN), ("", "In PyTorch's own loop")):
+    own_lead, label = NAMES[PYTORCH]
+    for script, lead in ((USUAL, _AS_WRITTEN), ("", own_lead)):
         loop = pytorch_loop(study, script)
         if loop.foremost is not None:
-            return Answered(PYTORCH, lead, "PyTorch", loop, loop.foremost)
+            return Answered(PYTORCH, lead, label, loop, loop.foremost)
     return None
 
 

@@ -13,7 +13,7 @@ from plots.file.axes import Axes
 from plots.file.families import FAMILIES, OF_NETWORKS, TRAINING, derived
 from plots.file.ladders import Ladder
 from plots.file.refusal import FaultError, element_words, row_words, shown
-from plots.file.rows import Bound, Failure, Instances, MinimumWork, Row, Verification
+from plots.file.rows import STOLEN, Bound, Failure, Instances, MinimumWork, Row, Verification
 from plots.text import printable, whole
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _TOLERATED_WAIT = 0.05
 # Of times that cast doubt on themselves; as bench has them, too.
 _FEWEST_TIMES = 5  # of fewer nobody can tell
 _FAR_APART = 0.25  # of the fastest
-_WORTH_TELLING = 0.01  # of a processor
 
 Entry = dict[str, Any]
 Kind = TypeVar("Kind", bound="DataclassInstance")
@@ -165,7 +164,7 @@ def _doubts(samples: list[float], stolen: list[float]) -> Iterator[str]:
     if len(samples) >= _FEWEST_TIMES and (apart := max(samples) / min(samples) - 1) > _FAR_APART:
         share = floor(100 * apart + 0.5)
         yield f"its slowest repetition took {share} % longer than its fastest"
-    if times := sum(share > _WORTH_TELLING for share in stolen):
+    if times := sum(share > STOLEN for share in stolen):
         most = floor(100 * max(stolen) + 0.5)
         yield (
             f"a hypervisor took up to {most} % of a processor in {times} of {len(stolen)} "

@@ -22,6 +22,7 @@ from plots.text import counted, whole
 
 # Of a file's rows of one kind: with more that other programs disturbed it cannot answer.
 MOST_DISTURBED = 0.25
+STOLEN = 0.01  # of a processor: more of it, taken by a hypervisor, tells a busy machine
 
 
 def median_of(samples: np.ndarray) -> float:

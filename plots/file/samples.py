@@ -20,7 +20,7 @@ import numpy as np
 
 from plots.file.families import derived
 from plots.file.quantities import PRODUCTS, QUANTITIES, TIME, Quantity
-from plots.file.rows import File, Instances, Row, Spread, median_of
+from plots.file.rows import STOLEN, File, Instances, Row, Spread, median_of
 from plots.text import counted
 
 FEW = 5  # with fewer instances, a row says too little of what lies between them
@@ -29,7 +29,6 @@ _FEWEST_INSTANCES = 3
 _EFFICIENCY = 0.5  # of a median of variances, of two degrees of freedom each, beside their mean
 # What committed files show; plots/tests/days.py derives it from them.
 _COMMITTED = Path(__file__).parents[1] / "reference" / "instances.json"
-_STOLEN = 0.01  # of a processor: more of it, taken by a hypervisor, tells a busy machine
 _AS_OFTEN = 20  # instances that share a fact: so many that no chance is left
 _OF_ROW, _OF_SAMPLE = ("file", "machine", "row"), ("quantity", "instance", "repetition", "value")
 _FRAMES = ("polars", "pandas")  # the first that is installed makes the data frame
@@ -220,7 +219,7 @@ def _expected(file: File, device: str) -> Spread:
     """assumed() of the machine of `file`, which is busy where a hypervisor took its time."""
     key = "cpu_steal"
     stolen = (np.max(row.measured.get(key, row.counters.get(key, 0.0))) for row in file.rows)
-    return assumed(device, any(share > _STOLEN for share in stolen))
+    return assumed(device, any(share > STOLEN for share in stolen))
 
 
 def spread_between(programs: Sequence[Sequence[np.ndarray]], expected: Spread) -> Spread:

@@ -166,7 +166,7 @@ def _of_measured(study: Study, told: Sequence[Answered]) -> Glance:
         sentence, curve = _pytorch_here(study, gpu)
         sentences.insert(0, sentence)
         if curve:
-            strip = replace(_strip(f"{gpu}, PyTorch", curve), is_predicted=True)
+            strip = _strip(f"{gpu}, PyTorch", curve, is_predicted=True)
             shown = replace(shown, strips=(strip, *shown.strips))
             told = [Answered(PYTORCH, "", "PyTorch (predicted)", study, curve), *told]
     return Glance(shown, tuple(sentences), tuple(lines), _to_share(file, told, gpu))
@@ -183,8 +183,11 @@ def _pytorch_here(study: Study, gpu: str) -> tuple[str, Comparison | None]:
     return _NO_PYTORCH, None
 
 
-def _strip(label: str, curve: Comparison, marks: tuple[Mark, ...] = ()) -> Strip:
-    return Strip(label, segments_of(curve.crossover), marks=marks, crossover=curve.crossover.size)
+def _strip(
+    label: str, curve: Comparison, marks: tuple[Mark, ...] = (), *, is_predicted: bool = False
+) -> Strip:
+    answer = curve.crossover
+    return Strip(label, segments_of(answer), is_predicted, marks, answer.size)
 
 
 def at_each_batch(compared: Sequence[Comparison], first: Comparison) -> list[Comparison]:
@@ -244,10 +247,7 @@ def _of_curves(
 ) -> Glance:
     """Of a file without epochs: from which size on the GPU wins on each of `curves`. `place` says
     what the first is of, and the sentences of `much` by how much the GPU wins there."""
-    strips = [
-        Strip(name(curve), segments_of(curve.crossover), crossover=curve.crossover.size)
-        for curve in curves[:_MOST_STRIPS]
-    ]
+    strips = [_strip(name(curve), curve) for curve in curves[:_MOST_STRIPS]]
     others = (f"{name(curve)}: {crossover_words(curve.crossover)}." for curve in curves[1:4])
     first = curves[0]
     words = f"{_WITH_OURS}, {claim(first.crossover)}"
@@ -329,12 +329,11 @@ def _of_cards(study: Study, predicted: dict[str, _Predicted]) -> Glance:
             continue
         verdict, first = pairs[0]
         made = _each_once(
-            Strip(
+            _strip(
                 short_gpu(of_card.card.name),
-                segments_of(curve.crossover),
-                True,
+                curve,
                 _spread(map(_mark, _others(file, of_card))) if of != PYTORCH else (),
-                curve.crossover.size,
+                is_predicted=True,
             )
             for of_card, curve in pairs[:_MOST_STRIPS]
         )
