@@ -47,6 +47,7 @@ from plots.features.predict.ways import PYTORCH, Way, several
 from plots.file import loading
 from plots.file.axes import OWN
 from plots.file.families import TRAINING, steps_of
+from tools.sources import tracked_results
 
 ROOT = Path(__file__).parents[2]
 DOCS, RESULTS = ROOT / "docs", ROOT / "results"
@@ -65,6 +66,7 @@ POINTS = (
     ("resnet-50-gtx-1080", "resnet-50", 16, "gtx-1080", 0.14982),
     ("resnet-50-k80", "resnet-50", 16, "k80", 0.39881),
 )
+
 # What is left out of a fit with a time: those of which it holds.
 LEFT = {
     "the card": lambda step, other: other.card == step.card,
@@ -467,7 +469,7 @@ def loops() -> str:
     the fastest step of each network, and of ours on as many threads; ours alone of small networks
     on one thread. Of a GPU a step counts where a CUDA graph of it takes less than half."""
     theirs, ours, graphs = (dict[tuple[str, ...], float]() for _ in range(3))
-    for path in sorted(RESULTS.glob("*/*.json")):
+    for path in tracked_results():  # what else lies there is its user's
         file = loading.load_file(path)
         for row in (*file.rows, *file.peers):
             how = row.configuration
