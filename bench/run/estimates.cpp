@@ -205,7 +205,13 @@ double Estimates::left_of_all(double closer, bool are_disturbed_done) const {
   for (const std::string& name : names_) {
     disturbed += are_disturbed_done ? 0 : again({name});
   }
-  return promised() + not_begun() + closer + std::min(disturbed, most_again());
+  const auto of_others = [this](const std::string& name) { return has_a_share(name); };
+  const auto own = [this](const std::string& name) { return !has_a_share(name); };
+  double theirs = promised(of_others) + not_begun(of_others);
+  if (limits_.peers_share) {
+    theirs = std::min(theirs, std::max(0.0, most_of_others(closer) - taken_by_others()));
+  }
+  return promised(own) + not_begun(own) + theirs + closer + std::min(disturbed, most_again());
 }
 
 double Estimates::not_begun(const Which& which) const {
