@@ -99,7 +99,7 @@ def add_all(
 
 
 def add_as(parser: argparse.ArgumentParser) -> None:
-    """Adds --as; programs_of() says what it asks for."""
+    """Adds --as; asked_programs() says what it asks for."""
     parser.add_argument(
         "--as",
         dest="programs",
@@ -109,7 +109,7 @@ def add_as(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def programs_of(options: argparse.Namespace) -> tuple[str, ...]:
+def asked_programs(options: argparse.Namespace) -> tuple[str, ...]:
     """Whose answers are told, the asker's first."""
     return (options.programs,) if options.programs else BOTH
 

@@ -7,19 +7,18 @@ docs/method/headline.md, "Whose programs", says why both are told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plots import units
 from plots.core.crossover import Comparison
 from plots.core.curves import Curve
-from plots.core.headline import unusual
 from plots.core.study import FASTEST, OURS, PYTORCH, Study, once
 from plots.file.rows import Row, median_of
 from plots.text import printable
 
 _AS_WRITTEN = "In PyTorch, as people write it"
 USUAL = "usual"  # the script of a loop with a loader and a loss that is read in each step
+OTHERS = "others"  # what no sentence tells of by itself
 # The start of a sentence, and the label of a strip.
 NAMES = {
     PYTORCH: ("In PyTorch's own loop", "PyTorch"),
@@ -92,6 +91,39 @@ def _is_plain(row: Row) -> bool:
 
 
 @once
+def by_program(study: Study) -> list[Answered]:
+    """The answers where one program trains on both devices, each labelled by its name in words:
+    ours first, PyTorch's loop in each script, which has two answers more, and of OTHERS."""
+    studies = {(OURS, OURS): study}
+    for row in study.file.peers:
+        words = [row.axes["program"].word(row.program)]
+        compiler = row.configuration.get("compiler", "none")
+        is_plain = row.program == PYTORCH and compiler == "none"
+        if row.program == PYTORCH and not is_plain:
+            words.append(row.axes["compiler"].word(compiler))
+            of_row = _compiled(study, row.script)
+        elif is_plain:
+            of_row = pytorch_loop(study, row.script)
+        else:
+            of_row = study.of_program(row.program, row.script)
+        words += [row.axes["script"].word(row.script)] if row.script else []
+        studies[PYTORCH if is_plain else OTHERS, ", ".join(words)] = of_row
+    return [
+        Answered(of, "", label, each, each.foremost)
+        for (of, label), each in studies.items()
+        if each.foremost
+    ]
+
+
+@once
+def _compiled(study: Study, script: str) -> Study:
+    """What follows from the rows of compiled PyTorch."""
+    of = study.of_program(PYTORCH, script)
+    rows = tuple(row for row in of.file.rows if row.configuration.get("compiler", "none") != "none")
+    return Study(replace(of.file, rows=rows))
+
+
+@once
 def _of_the_fastest(study: Study) -> Study:
     """Of all programs whose batches lie ready; the same study where there is none but ours."""
     others = tuple(row for row in study.file.peers if not row.script and row.copies == 1)
@@ -107,7 +139,7 @@ def loader_words(study: Study) -> list[str]:
     decided = []
     for usual in pytorch_loop(study, USUAL).speed_ups():
         if lean := ready.get(usual.model):
-            cpu, gpu, without = map(_seconds, (usual.cpu, usual.gpu, lean.cpu))
+            cpu, gpu, without = map(seconds, (usual.cpu, usual.gpu, lean.cpu))
             if cpu - without > abs(cpu - gpu):
                 decided.append((usual.parameters, usual.model, cpu - without, cpu))
     if not decided:
@@ -120,32 +152,6 @@ def loader_words(study: Study) -> list[str]:
     ]
 
 
-def why_they_differ(told: Sequence[Answered]) -> list[str]:
-    """How many times as long PyTorch's loop takes as the fastest on the smallest network of both, a
-    sentence; none where one of them is not told."""
-    sides = {each.of: each.study.speed_ups() for each in told}
-    if len(sides) < 2 or PYTORCH not in sides:
-        return []
-    loop, fastest = (
-        {each.model: each for each in reversed(networks) if not unusual(each) or of == PYTORCH}
-        for of, networks in sides.items()
-    )
-    both = [loop[model] for model in loop if model in fastest]
-    if not both:
-        return []
-    first = min(both, key=lambda each: each.parameters)
-    cpu, gpu = (
-        _seconds(getattr(first, side)) / _seconds(getattr(fastest[first.model], side))
-        for side in ("cpu", "gpu")
-    )
-    return [
-        f"Why they differ: on {printable(first.model, 24)} PyTorch's loop takes "
-        f"{units.significant(cpu, 2)} times as long as the fastest program on the CPU, and "
-        f"{units.significant(gpu, 2)} times on the GPU, as Python starts each operation. One CUDA "
-        "graph of the step, torch.compile or a larger batch closes the gap."
-    ]
-
-
-def _seconds(curve: Curve) -> float:
+def seconds(curve: Curve) -> float:
     """Of a curve of one size."""
     return median_of(curve.samples[0])

@@ -5,25 +5,25 @@ glance."""
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from plots.cli import main
 from plots.core.charts.strip import draw_strips
 from plots.core.crossover import GPU_WINS, Comparison, Crossover, Question, comparisons
 from plots.core.crossover_words import claim, doubt
 from plots.core.headline import Answer, foremost, way
 from plots.core.page.svg import inline
 from plots.core.strip import SIDES, Segment, segments_of, strip_text
-from plots.core.study import AS, OURS, Study
-from plots.features.answer.glance import MOST_WORDS, Glance, at_each_batch, glance, reach
+from plots.core.study import OURS, Study
+from plots.features.answer.glance import glance, reach
+from plots.features.answer.measured import at_each_batch
+from plots.features.answer.words import MOST_WORDS, Glance
 from plots.features.predict import answer as predicting
 from plots.features.predict.answer import predictions
 from plots.file import loading
 from plots.file.rows import File
-from plots.tests import synthetic, synthetic_peers, synthetic_steps
+from plots.tests import synthetic, synthetic_steps
 from plots.tests.synthetic_sweep import (
     ALL,
     DISC_MODELS,
@@ -559,65 +559,6 @@ def undecided(kind: str, low: float | None, *winners: int) -> Crossover:
 )
 def test_segments_by_hand(crossover, expected):
     assert segments_of(crossover) == tuple(Segment(*each) for each in expected)
-
-
-# --- whose programs
-
-
-def usual_loop(loader: float) -> list[dict[str, Any]]:
-    """PyTorch's rows on both devices, and those of a loop whose loader takes so many seconds."""
-    entries = synthetic_peers.on_both()
-    for entry in filter(synthetic_peers.is_theirs, synthetic_peers.on_both()):
-        configuration = {**entry["configuration"], "script": "usual"}
-        time = entry["real_time"] + loader * 1e3
-        name = synthetic.row_name(configuration)
-        entries.append({**entry, "name": name, "configuration": configuration, "real_time": time})
-    return entries
-
-
-@pytest.mark.parametrize(
-    ("loader", "lead"),
-    [(None, "In PyTorch's own loop"), (1e-4, "In PyTorch, as people write it")],
-)
-def test_pytorch_answers_first_and_the_fastest_programs_behind_it(read, loader, lead):
-    entries = synthetic_peers.on_both() if loader is None else usual_loop(loader)
-    file = read(synthetic_peers.document(entries, gpu=True))
-    answer = glance(Study(file))
-    first, second = answer.sentences
-    assert re.match(rf"{lead}, the GPU wins from [89]\d,\d00 parameters ", first)
-    # On the CPU that is PyTorch's, whose rows are faster than ours here.
-    assert re.match(r"With the fastest programs, the GPU wins from 9\d,\d00", second)
-    ours = glance(Study(file, programs=(OURS,))).sentence
-    assert re.match(r"With our own programs, the GPU wins from (49|50),\d00 parameters ", ours)
-    labels = [strip.label for strip in answer.strips.strips]
-    assert labels == ["synthetic GPU, PyTorch", "synthetic GPU, fastest"]
-    assert answer.to_share.startswith("PyTorch: GPU wins from ")
-    assert "; fastest: GPU wins from " in answer.to_share
-    assert any(line.startswith("Why they differ: on disc-2 PyTorch's") for line in answer.lines)
-    assert not any("loader takes more" in line for line in answer.lines)
-
-
-def test_a_loader_that_decides_is_said_first(read):
-    """It takes 10 ms, on both devices, and the GPU's epoch 1 ms."""
-    answer = glance(Study(read(synthetic_peers.document(usual_loop(1e-2), gpu=True))))
-    assert re.match(
-        r"Up to disc-\d+ \(\d+,\d+ parameters\) PyTorch's loader takes more than the choice of a "
-        r"device gains: 10\.0 ms of 1\d\.\d ms an epoch on the CPU\.",
-        answer.lines[0],
-    )
-
-
-@pytest.mark.parametrize("programs", AS)
-def test_one_answer_may_be_asked_for(write, capsys, programs):
-    path = write(synthetic_peers.document(synthetic_peers.on_both(), gpu=True))
-    assert main(["crossover", f"--as={programs}", str(path)]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    leads = {
-        "pytorch": "In PyTorch's own loop, the GPU wins",
-        "fastest": "With the fastest programs, the GPU wins",
-        "ours": "With our own programs, the GPU wins",
-    }
-    assert [name for name, lead in leads.items() if lead in out] == [programs]
 
 
 def test_what_is_predicted_is_hatched_and_said_to_be(read):

@@ -11,13 +11,13 @@ import pytest
 from plots import units
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
+from plots.core.programs import by_program
 from plots.core.study import Study
 from plots.core.tables.formats import render
 from plots.features.answer.glance import glance
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
 from plots.features.peers.section import (
-    crossovers_of,
     missing_table,
     order_statistics,
     pairs,
@@ -184,14 +184,13 @@ def test_other_work_makes_no_pair(load, beside):
 
 def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     file = load(on_both(), gpu=True)
-    answers = crossovers_of(Study(file))
-    ours, others = answers.values()
-    assert list(answers) == [("bench", ""), ("pytorch", "")]
-    assert ours.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
-    assert others.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
+    ours, others = by_program(Study(file))
+    assert (ours.label, others.label) == ("ours", "PyTorch")
+    assert ours.comparison.crossover.size == pytest.approx(CROSSOVER, rel=0.05)
+    assert others.comparison.crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
     table = peer_tables(Study(file))[-1]
     assert [line["whose"] for line in lines(table)] == ["ours", "PyTorch"]
-    assert not crossovers_of(Study(load(on_cpu())))
+    assert not by_program(Study(load(on_cpu())))
     assert len(peer_tables(Study(load(on_cpu())))) == 1
 
 
@@ -232,11 +231,28 @@ def test_each_script_has_its_crossover_of_rows_of_that_script(load):
         name = synthetic.row_name(configuration)
         entries.append({**entry, "name": name, "configuration": configuration, "real_time": time})
     file = load(entries, gpu=True)
-    answers = crossovers_of(Study(file))
-    assert answers["pytorch", ""].crossover.size == pytest.approx(2 * CROSSOVER, rel=0.05)
-    assert answers["pytorch", "usual"].crossover.size < CROSSOVER
+    _, lean, usual = (each.comparison.crossover.size for each in by_program(Study(file)))
+    assert lean == pytest.approx(2 * CROSSOVER, rel=0.05)
+    assert usual < CROSSOVER
     whose = [line["whose"] for line in lines(peer_tables(Study(file))[-1])]
     assert whose == ["ours", "PyTorch", "PyTorch, as people write it"]
+
+
+def test_compiled_pytorch_has_an_answer_of_its_own(load):
+    """The plain loop's is told without it, and the answer has a line of it."""
+    entries = on_both()
+    for entry in filter(is_theirs, on_both()):
+        configuration = {**entry["configuration"], "compiler": "inductor"}
+        time = entry["real_time"] / (2 if configuration["device"] == "cpu" else 1)
+        name = synthetic.row_name(configuration)
+        entries.append({**entry, "name": name, "configuration": configuration, "real_time": time})
+    study = Study(load(entries, gpu=True))
+    told = {each.label: each.comparison.crossover.size for each in by_program(study)}
+    assert list(told) == ["ours", "PyTorch", "PyTorch, torch.compile"]
+    assert told["PyTorch"] == pytest.approx(2 * CROSSOVER, rel=0.05)
+    assert told["PyTorch, torch.compile"] > 1.5 * told["PyTorch"]
+    line = "Other programs on both devices: PyTorch, torch.compile: from "
+    assert any(each.startswith(line) for each in glance(study).lines)
 
 
 def test_ours_are_as_if_there_were_no_peer(load, read):

@@ -13,7 +13,8 @@ from plots.core.page.section import Block, Context, Section
 from plots.core.strip import Strips, strip_text
 from plots.core.tables.cells import Field, count_field, date_cell, table_of, text_field
 from plots.core.tables.table import Cell, Column, Table
-from plots.features.answer.glance import Glance, glance, machines
+from plots.features.answer.glance import glance, machines
+from plots.features.answer.words import Glance
 from plots.file.families import EPOCH, FORWARD, MINIBATCH
 from plots.file.file_order import passed_over
 from plots.file.rows import File, Row

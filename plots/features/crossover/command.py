@@ -16,19 +16,20 @@ from plots.core.command import (
     add_paths,
     add_sort,
     asked_for,
+    asked_programs,
     complain,
     load_answering,
     newest,
     print_sections,
     print_tables,
-    programs_of,
     quantity_of,
     save_charts,
 )
 from plots.core.crossover_words import other_work
 from plots.core.machines import side_by_side
 from plots.core.page.section import Context, Section
-from plots.core.study import Study, study_of
+from plots.core.programs import answered
+from plots.core.study import PYTORCH, Study, study_of
 from plots.core.tables.table import Table
 from plots.features.answer import section as answer
 from plots.features.answer.glance import glance
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         return _summarize(files, problems, options)
     if name := next((name for name in _INSTEAD if getattr(options, name)), ""):
         return _instead(files, problems, options, name)
-    studies = [Study(file, programs=programs_of(options)) for file in files]
+    studies = _studies(files, options)
     quantity, is_text = QUANTITIES[options.of], options.format == "text"
     tables = [] if is_text else [*_tables(studies)]
     if is_text:
@@ -129,6 +130,32 @@ def run(options: argparse.Namespace) -> int:
     return complain(problems)
 
 
+def _studies(files: Sequence[File], options: argparse.Namespace) -> list[Study]:
+    """With what is predicted where that is asked for: by charts, or as PyTorch's loop was measured
+    on no GPU of a file that has one."""
+    studies = [Study(file, programs=asked_programs(options)) for file in files]
+    if options.of != TIME.name:
+        return studies
+    lacking = [
+        study.file
+        for study in studies
+        if options.charts
+        or (
+            options.format == "text"
+            and PYTORCH in study.programs
+            and section.compares(study)
+            and not answered(study, PYTORCH)
+        )
+    ]
+    if not lacking:
+        return studies
+    # Imported here because the fit takes seconds.
+    from plots.features.predict.answer import predictions  # noqa: PLC0415
+
+    predicted = predictions(lacking)
+    return [study_of(of.file, predicted, of.comparisons, of.programs) for of in studies]
+
+
 def _sections(studies: Sequence[Study], quantity: Quantity) -> Iterator[Section]:
     """What a page says of each file: the answer, and behind it from which size and how much."""
     for study in filter(section.compares, studies):
@@ -142,12 +169,8 @@ def _draw(studies: Sequence[Study], options: argparse.Namespace) -> list[str]:
     # Imported here because matplotlib takes longer to load than the tables take to make.
     from plots.core.charts.crossover import draw_charts  # noqa: PLC0415
     from plots.core.charts.strip import draw_strips  # noqa: PLC0415
-    from plots.features.predict.answer import predictions  # noqa: PLC0415
 
     files = [study.file for study in studies]
-    if options.of == TIME.name:
-        predicted = predictions(files)
-        studies = [study_of(of.file, predicted, of.comparisons, of.programs) for of in studies]
     drawn = (
         [
             *([draw_strips(strips)] if (strips := glance(study).strips) else []),

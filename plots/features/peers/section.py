@@ -15,13 +15,13 @@ import numpy as np
 from plots import units
 from plots.core import statistics
 from plots.core.bounds import bounds
-from plots.core.crossover import Comparison
 from plots.core.crossover_words import crossover_words, instances_words
 from plots.core.headline import way
 from plots.core.network import difference
 from plots.core.page.section import Block, Context, Section
+from plots.core.programs import Answered, by_program
 from plots.core.series import chosen_words
-from plots.core.study import Study, once
+from plots.core.study import OURS, Study, once
 from plots.core.tables.cells import (
     FAILED,
     Field,
@@ -36,7 +36,7 @@ from plots.core.tables.cells import (
     text_field,
 )
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
-from plots.file.axes import OWN, Items
+from plots.file.axes import Items
 from plots.file.families import FAMILIES, OF_NETWORKS
 from plots.file.rows import Bound, File, Instances, Row, median_of
 from plots.file.samples import FEW
@@ -44,7 +44,6 @@ from plots.text import printable
 
 _SCRIPT = "script"  # of a training loop that loads its batches, which bench's rows do not
 _ALIKE = ("device", "precision", "ranks", "cpu_threads", "memory", "mode", "loss", _SCRIPT)
-_AS_WRITTEN = "as people write it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +160,6 @@ def programs_of(file: File) -> list[str]:
     return list(dict.fromkeys(row.program for row in file.peers))
 
 
-def crossovers_of(study: Study) -> dict[tuple[str, str], Comparison]:
-    """From which size the GPU wins: by our two curves (OWN, ""), and by those of each framework and
-    script."""
-    whose = dict.fromkeys((row.program, row.script) for row in study.file.peers)
-    studies = {(OWN, ""): study, **{of: study.of_program(*of) for of in whose}}
-    return {of: its_study.foremost for of, its_study in studies.items() if its_study.foremost}
-
-
 def _by_work(rows: Sequence[Row], failed: bool = False) -> dict[Items, list[Row]]:
     """Those with a result, or those that `failed`, by what they compute and where."""
     groups: dict[Items, list[Row]] = {}
@@ -279,28 +270,28 @@ def script_table(file: File) -> Table | None:
 def crossover_table(study: Study) -> Table | None:
     """From which size the GPU wins, by our two curves and by a framework's; None without the
     latter."""
-    file, crossovers = study.file, crossovers_of(study)
-    others = [answer for (program, _), answer in crossovers.items() if program != OWN]
+    told = by_program(study)
+    others = [each for each in told if each.of != OURS]
     if not others:
         return None
 
-    def whose(of: tuple[tuple[str, str], Comparison]) -> str:
-        (program, script), _ = of
-        name = "ours" if program == OWN else name_of(file, program)
-        return f"{name}, {_AS_WRITTEN}" if script else name
+    def from_where(each: Answered) -> str:
+        return crossover_words(each.comparison.crossover)
 
     fields: tuple[Field, ...] = (
-        text_field("whose", "with", whose),
-        text_field("cpu", "CPU", lambda of: of[1].cpu.label),
-        text_field("gpu", "GPU", lambda of: way(of[1])),
-        text_field("answer", "the GPU wins", lambda of: crossover_words(of[1].crossover)),
+        text_field("whose", "with", lambda each: each.label),
+        text_field("cpu", "CPU", lambda each: each.comparison.cpu.label),
+        text_field("gpu", "GPU", lambda each: way(each.comparison)),
+        text_field(
+            "answer", "the GPU wins", lambda each: crossover_words(each.comparison.crossover)
+        ),
         (
             Column("crossover", "from", numeric=True, for_programs=True),
-            lambda of: count_cell(of[1].crossover.size),
+            lambda each: count_cell(each.comparison.crossover.size),
         ),
     )
-    title = f"From which size the GPU trains {others[0].networks} faster"
-    return table_of(title, crossovers.items(), fields)
+    title = f"From which size the GPU trains {others[0].comparison.networks} faster"
+    return table_of(title, told, fields)
 
 
 def missing_table(file: File) -> Table:

@@ -14,11 +14,11 @@ from plots.core.command import (
     add_output,
     add_paths,
     add_sort,
+    asked_programs,
     asked_with_sentences,
     complain,
     named_path,
     newest,
-    programs_of,
     quantity_of,
 )
 from plots.core.losses import made_of
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             return complain([*problems, str(error)])
         try:
             known = partial(
-                _known, older=older, quantity=quantity, pool=pool, programs=programs_of(options)
+                _known, older=older, quantity=quantity, pool=pool, programs=asked_programs(options)
             )
             files, predicted, studies = made_of(files, known, problems) or ([], None, {})
             if quantity is not TIME:

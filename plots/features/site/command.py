@@ -31,8 +31,9 @@ from plots.core.study import Study, studies_of
 from plots.core.tables.cells import Field, date_cell, table_of, text_field
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
 from plots.features.advise import section as ask
-from plots.features.answer.glance import at_each_batch, glance, why_it_cannot_tell
+from plots.features.answer.glance import glance, why_it_cannot_tell
 from plots.features.answer.glance import machines as strips_of
+from plots.features.answer.measured import at_each_batch
 from plots.features.machines import section as machines
 from plots.features.predict.answer import predictions
 from plots.features.report import report
