@@ -19,7 +19,7 @@ from plots.core.page.page import render_page
 from plots.core.page.section import Context
 from plots.features.advise import section
 from plots.features.advise.advice import Adviser, Network
-from plots.features.advise.table import sentence
+from plots.features.advise.table import both
 from plots.features.predict.answer import Predictions
 from plots.file import loading
 from plots.file.rows import File
@@ -94,15 +94,11 @@ def answers(page: str, questions: list[dict[str, str]], place: Path) -> list[dic
 def check(file: File, fitted, question: dict[str, str], widths, answer) -> None:
     """What the page answers is what advise says of a network of these `widths`."""
     threads, epochs = question["threads"], int(question["epochs"])
-    if threads:
-        kept = (None, threads)
-        rows = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-        file = replace(file, rows=tuple(rows))
     sizes = int(question["batch"]), int(question["rows"])
     how = (question[what] for what in USUAL)
     mlp = Mlp(widths, *sizes, question["precision"], *how)
     cards = (load_cards()[question["card"]],) if question["card"] else ()
-    adviser = Adviser(file, mlp.precision, cards=cards, asked=True, fit=fitted)
+    adviser = Adviser(file, mlp.precision, cards=cards, asked=True, fit=fitted, threads=threads)
     advice = adviser.advice(Network(mlp.cost(), mlp))
     expected = advice.shortened()
     assert [line[0] for line in answer["lines"]] == [prediction.label for prediction in expected], (
@@ -112,7 +108,8 @@ def check(file: File, fitted, question: dict[str, str], widths, answer) -> None:
         times = [epochs * each for each in (prediction.middle, prediction.low, prediction.high)]
         assert line[2:] == pytest.approx(times, rel=1e-6), (question, line[0])
     if expected:
-        assert answer["sentence"] == sentence(advice, epochs), question
+        pytorch = adviser.in_pytorch(advice.network, advice)
+        assert answer["sentence"] == both(advice, pytorch, epochs), question
 
 
 def question(widths: Sequence[int], batch: int, rows: int, **how: str) -> dict[str, str]:
@@ -199,4 +196,4 @@ def test_without_script_the_form_is_hidden(cpu_file, fitted):
     page = page_of(cpu_file, fitted)
     assert "<form hidden>" in page and "python -m plots advise --mlp" in page
     data = re.search(r'id="ask-data">(.*?)</script>', page, re.DOTALL)
-    assert data and len(data[1]) < 22_000
+    assert data and len(data[1]) < 23_000

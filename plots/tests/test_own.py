@@ -108,7 +108,7 @@ def test_one_screen_has_every_program_and_card(file, fitted, monkeypatch):
     assert [mark.side for mark in strip.marks] == ["cpu", "open", "gpu"]
     assert [each.side for each in strip.segments] == ["open"] and strip.is_predicted
     (sentence,) = [sentence for sentence in own_sentences(answer, adviser) if "scale" in sentence]
-    assert sentence.startswith("Each of these GPUs wins from scale 200 (")
+    assert sentence.startswith("With our own programs, each of these GPUs wins from scale 200 (")
     assert sentence.endswith(" parameters) on (measured: scale 0.5, 1, 200).")
 
 

@@ -27,7 +27,7 @@ from plots.features.predict.analysis import (
     predict_times,
     step_draws,
 )
-from plots.features.predict.answer import ends, sentence, verdicts
+from plots.features.predict.answer import ends, sentences, verdicts
 from plots.features.predict.cards import chosen_cards
 from plots.features.predict.data import measured
 from plots.features.predict.fit import Fit
@@ -325,9 +325,9 @@ def test_a_headline_takes_the_way_that_is_sure_first_and_one_kernel_second(file,
     low, high = ends(auto.crossover)
     assert low == 0 < high < ends(verdict.comparison.crossover)[1]
     most = units.size(high, 2)
-    assert f"; at most {most} if one kernel keeps the card; " in sentence(verdict)
+    assert f"; at most {most} if one kernel keeps the card; " in sentences([verdict])[0]
     (alone,) = verdicts(outlooks(file, fitted, Wanted((CARDS["l4"],), (Way("auto", "resident"),))))
-    assert alone.comparison and not alone.auto and "kernel" not in sentence(alone)
+    assert alone.comparison and not alone.auto and "kernel" not in sentences([alone])[0]
 
 
 def test_one_kernel_gains_less_for_sure_without_clusters(fitted):

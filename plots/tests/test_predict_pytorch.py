@@ -11,7 +11,7 @@ import pytest
 from plots.core.cards import load_cards
 from plots.features.predict import host
 from plots.features.predict.analysis import Wanted
-from plots.features.predict.answer import pytorch_verdicts, sentence
+from plots.features.predict.answer import in_pytorch, sentences
 from plots.features.predict.pytorch import cpu_rows, pytorch_outlooks
 from plots.features.predict.ways import PYTORCH_WAY, Band
 from plots.file import loading
@@ -72,7 +72,7 @@ def test_a_slow_thread_starts_operations_slowly():
 
 
 def test_measured_rows_of_pytorch_are_what_a_card_is_compared_with(with_pytorch, fitted):
-    (verdict,) = pytorch_verdicts(with_pytorch, [CARDS["l4"]], fitted)
+    (verdict,) = in_pytorch(with_pytorch, fitted, WANTED)
     fastest = {}
     for row in cpu_rows(with_pytorch, WANTED, usual=False):
         if row.family == "Epoch":
@@ -84,15 +84,15 @@ def test_measured_rows_of_pytorch_are_what_a_card_is_compared_with(with_pytorch,
     }
     assert shown == fastest and len(shown) == 12
     assert verdict.chosen.was_measured
-    assert "against PyTorch on this CPU, measured); predicted" in sentence(verdict)
+    assert "against PyTorch on this CPU, measured); predicted" in sentences([verdict])[0]
 
 
 def test_where_pytorch_did_not_run_its_cpu_is_predicted_too(with_pytorch, without, fitted):
     """From our rows, with PyTorch's own rows of this machine in nothing but the fit."""
-    (measured,) = pytorch_verdicts(with_pytorch, [CARDS["l4"]], fitted)
-    (predicted,) = pytorch_verdicts(without, [CARDS["l4"]], fitted)
+    (measured,) = in_pytorch(with_pytorch, fitted, WANTED)
+    (predicted,) = in_pytorch(without, fitted, WANTED)
     assert not predicted.chosen.was_measured
-    assert "against PyTorch on this CPU, predicted); predicted" in sentence(predicted)
+    assert "against PyTorch on this CPU, predicted); predicted" in sentences([predicted])[0]
     for crossover in (measured.comparison.crossover, predicted.comparison.crossover):
         assert crossover.low < 260_000 < crossover.high  # as other files of such a CPU say
         assert crossover.high / crossover.low < 150
@@ -144,4 +144,4 @@ def test_what_the_usual_script_takes_beside_both_devices_pay(with_pytorch, fitte
 
 
 def test_a_file_without_networks_has_no_verdict(with_pytorch, fitted):
-    assert pytorch_verdicts(replace(with_pytorch, rows=(), peers=()), [CARDS["l4"]], fitted) == []
+    assert in_pytorch(replace(with_pytorch, rows=(), peers=()), fitted, WANTED) == []

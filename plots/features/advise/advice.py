@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from plots.core.bounds import bounds
+from plots.core.cards import load_cards
 from plots.core.cost import Cost, CostError, Operation
 from plots.core.machines import short_gpu
 from plots.core.mlp import network_of
@@ -24,7 +26,9 @@ from plots.features.advise.analysis import (
     nearest,
     predict,
 )
+from plots.features.advise.pytorch import InPyTorch, Loop
 from plots.features.predict.analysis import predict_limits, predict_times
+from plots.features.predict.data import card_of
 from plots.features.predict.fit import band_notes
 from plots.features.predict.simulate import Times
 from plots.features.predict.ways import WAYS, Way
@@ -144,9 +148,18 @@ def seen(file: File) -> dict[str, list[str]]:
     }
 
 
+def of_threads(file: File, threads: str) -> File:
+    """`file` with the rows of that CPU thread count, and those of the GPU; all of them where none
+    is named."""
+    kept = (None, threads)
+    rows = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+    return replace(file, rows=tuple(rows)) if threads else file
+
+
 class Adviser:
     """Is fitted to a file once, and then answers for any network that is trained in one precision,
-    with an update every so many batches; by `fit` also on `cards`, in each of `ways`. It answers in
+    with an update every so many batches, on all or so many CPU `threads`; by `fit` also on `cards`,
+    in each of `ways`. It answers in
     `quantity`; `second` says how much of that a second of each side is. Cards that were `asked` for
     stand before the file's own GPU: the answer is about the first."""
 
@@ -162,9 +175,12 @@ class Adviser:
         ways: Sequence[Way] = WAYS,
         quantity: Quantity = TIME,
         second: Mapping[str, float] | None = None,
+        threads: str = "",
     ) -> None:
         self.quantity, self._second = quantity, second or dict.fromkeys(SIDES, 1.0)
-        self._file, self.fit, self._ways = file, fit, ways
+        self._whole, self._threads = file, threads
+        self._file = file = of_threads(file, threads)
+        self.fit, self._ways = fit, ways
         self.cards = tuple(cards) if fit else ()
         self._asked = asked
         self.series, self.reasons = fit_series(file, precision, accumulate)
@@ -243,6 +259,20 @@ class Adviser:
                 reasons[answer] = tuple(dict.fromkeys((*reasons.get(answer, ()), label)))
         times = [answer for _, answer in answers if isinstance(answer, Prediction)]
         return Advice(network, tuple(map(self._in_quantity, times)), reasons)
+
+    def in_pytorch(self, network: Network, ours: Advice | Size) -> InPyTorch | None:
+        """The same in PyTorch's loop, on the CPU and on the GPU of the answer; None where a side is
+        not known that `ours` knows."""
+        made = self._loop.answer(network.cost, ours.cpu, is_own=network.mlp is None)
+        return made if made and len(made.gpus) == len(ours.gpus[:1]) else None
+
+    @cached_property
+    def _loop(self) -> Loop:
+        here = None if self._asked else card_of(self._file, load_cards())
+        card = here or next(iter(self.cards), None)
+        made = Loop(self._whole, card, self.fit, self.quantity, self._second)
+        made.rows = of_threads(replace(self._file, rows=made.rows), self._threads).rows
+        return made
 
     def _in_quantity(self, time: Prediction) -> Prediction:
         second = self._second["cpu" if time.device == CPU else "gpu"]
@@ -329,6 +359,7 @@ class OwnNetwork(Size):
     sizes: tuple[Size, ...] = ()
     cpu_limit: Limit | None = None
     gpu_limit: Limit | None = None
+    pytorch: InPyTorch | None = None  # the same in its loop
     reasons: tuple[str, ...] = ()  # why something is not predicted, sentences
     rows: int = 0  # of it, of all sizes
     disturbed: int = 0  # of these by other programs
@@ -367,6 +398,7 @@ def own_network(file: File, adviser: Adviser, cost: Cost, count: Count) -> OwnNe
         sizes=tuple(sizes),
         cpu_limit=_measured_limit(file, advice.cpu),
         gpu_limit=_gpu_limit(file, adviser, cost, advice.gpus),
+        pytorch=adviser.in_pytorch(Network(cost), advice),
         reasons=tuple(advice.reason_sentences()),
         rows=len(rows),
         disturbed=sum(row.is_disturbed for row in rows),

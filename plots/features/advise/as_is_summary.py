@@ -18,7 +18,16 @@ from plots.core.machines import short_gpu
 from plots.core.page.section import Block
 from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
-from plots.features.advise.advice import CPU, Adviser, OwnNetwork, cost_of_row, own_network
+from plots.features.advise.advice import (
+    CPU,
+    Advice,
+    Adviser,
+    Network,
+    OwnNetwork,
+    Size,
+    cost_of_row,
+    own_network,
+)
 from plots.features.advise.analysis import Prediction, from_own_rows, nearest, weights_of
 from plots.features.advise.table import counted_rows, own_block, own_table, sentence, where_it_wins
 from plots.features.predict.data import card_of
@@ -135,6 +144,9 @@ def left_out() -> LeftOut:
 
 class _Counted(Adviser):
     """Makes the band of a card at least as wide as counts are off on a processor."""
+
+    def in_pytorch(self, network: Network, ours: Advice | Size) -> None:
+        """Nothing more, as all that it knows is of PyTorch's loop."""
 
     def _of_card(self, card: Card, way: Way, cost: Cost) -> Prediction | str:
         time = super()._of_card(card, way, cost)

@@ -156,11 +156,12 @@ if (askForm) {
   }
 
   /// Each kind of launch of a step: how many, what it works in seconds, and its inner dimension.
-  function demand(work, card, precision, launches) {
+  /// `passes` of an optimizer's update, whose bytes ours moves once.
+  function demand(work, card, precision, launches, passes = 1) {
     const [product, , memory, narrow, matrix, , , , reduction, power, rate] = known.parameters;
     const units = precision === "f32" ? 0 : matrix + rate * Math.log(card.flops[precision] / card.flops.f32);
     const kinds = [], reduced = work.first.reduced;
-    let others = launches, bytes = -reduced;
+    let others = launches, bytes = (passes - 1) * work.first[work.first.length - 1].bytes - reduced;
     for (const operation of work.first) {
       if (!operation.products.length) bytes += operation.bytes;
       for (const [m, n, k] of operation.products) {
@@ -211,6 +212,8 @@ if (askForm) {
   });
   const within = ([low, high], name) =>
     uniform(name).map(share => low ? low * (high / low) ** share : high * share);
+  const around = ({middle = 1, spread, count}, name) =>
+    tails(name, count - 1).map(tail => middle * Math.exp(spread * tail));
   const middleOf = ([low, high]) => low ? Math.sqrt(low * high) : high / 2;
 
   function quantile(sorted, share) {
@@ -252,30 +255,60 @@ if (askForm) {
       const seconds = isAuto ? graphs * Math.min(persistentShare(work.params, precision), 1) : graphs;
       return {...named, seconds, low: seconds / factor, high: seconds * factor};
     }
-    const [whole, arithmetic, memory] = ["device", "arithmetic", "memory"].map((name, place) => {
-      const [spread, cards] = known.errors[place];
-      return tails(name, cards - 1).map(tail => Math.exp(spread * tail));
-    });
-    const onUnits = known.on_units[precision];
-    if (onUnits) tails("precision", onUnits[1] - 1)
-      .forEach((tail, i) => whole[i] *= Math.exp(onUnits[0] * tail));
-    const step = tails("inner", inner.count - 1)
-      .map(tail => inner.middle * Math.exp(inner.spread * tail));
-    const node = within(card.node, "node"), start = within(started, "launch");
     const {spread} = known.launches, ours = within([Math.exp(-spread), Math.exp(spread)], "ours")
       .map(factor => factor * known.launches.expected);
+    const step = deviceSeconds(kinds, card, precision, within(started, "launch"), ours);
     const hosts = beside.map((band, place) => within(band, `host ${place}`));
-    const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * sum(kinds.map(
-      kind => kind.count * Math.max(ours[i] * (node[i] + step[i] * kind.inner), ours[i] * start[i],
-        whole[i] * (arithmetic[i] * kind.arithmetic + memory[i] * kind.traffic)))));
+    const totals = range(known.draws).map(i => sum(hosts.map(host => host[i])) + steps * step[i]);
     if (isAuto) {
       const share = persistentShare(work.params, precision);
       const band = within(card.persistent, "persistent");
       if (share < 1) band.forEach((factor, i) => totals[i] *= Math.min(share * factor, 1));
     }
-    totals.sort((a, b) => a - b);
-    const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(totals, share));
-    return {...named, seconds, low, high};
+    return {...named, ...ends(totals)};
+  }
+
+  /// The band of draws.
+  function ends(draws) {
+    const sorted = [...draws].sort((a, b) => a - b);
+    const [low, seconds, high] = [0.05, 0.5, 0.95].map(share => quantile(sorted, share));
+    return {low, seconds, high};
+  }
+
+  /// Draws of a step on a card, where a launch takes `ours` times what was published, `start` at least.
+  function deviceSeconds(kinds, card, precision, start, ours) {
+    const [whole, arithmetic, memory] = ["device", "arithmetic", "memory"]
+      .map((name, place) => around(known.errors[place], name));
+    const onUnits = known.on_units[precision];
+    if (onUnits) around(onUnits, "precision").forEach((factor, i) => whole[i] *= factor);
+    const step = around(known.inner, "inner"), node = within(card.node, "node");
+    return range(known.draws).map(i => sum(kinds.map(kind => kind.count * Math.max(
+      ours[i] * (node[i] + step[i] * kind.inner), ours[i] * start[i],
+      whole[i] * (arithmetic[i] * kind.arithmetic + memory[i] * kind.traffic)))));
+  }
+
+  // --- in PyTorch's loop: plots/features/advise/pytorch.py, plots/features/predict/host.py
+
+  function inPytorch({machine, network, card, precision}, ours, works) {
+    const {host, draws} = known, {call, card: own} = known.machines[machine].pytorch;
+    const gpu = card ?? known.cards.find(({id}) => id === own), work = works(precision), {steps} = work;
+    if (!ours || !host.precisions.includes(precision)) return null;
+    const layers = network.widths.length - 1, arrays = known.optimizers[network.optimizer][1];
+    const count = host.calls * (6 * layers - 1) + 2 * layers * (host.updates[arrays] ?? 1) + host.beside +
+      (isTimed(network.optimizer) ? host.adam : 0);
+    const calls = around(call, "operation"), error = around(host.error, "theirs");
+    const here = within([ours.low / steps, ours.high / steps], "here");
+    const cpus = range(draws).map(i => steps * (calls[i] * count + host.work * here[i]) * error[i]);
+    const cpu = {name: "predicted", ...ends(cpus)};
+    if (!gpu || !gpu.flops[precision]) return {cpu, gpus: []};
+    const ones = Array(draws).fill(1), none = Array(draws).fill(0);
+    const kinds = demand(work, gpu, precision, 8 * layers - 1, host.passes[arrays]);
+    const step = deviceSeconds(kinds, gpu, precision, none, ones);
+    const ratio = within(host.ratio, "intercept"), wait = within(known.overheads.wait, "host 0");
+    const gpus = range(draws).map(i => steps * Math.max(step[i], count * ratio[i] * calls[i]) + wait[i]);
+    const gains = range(draws).map(i => Math.log(cpus[i] / gpus[i])).sort((a, b) => a - b);
+    const side = quantile(gains, 0.05) > 0 ? "gpu" : quantile(gains, 0.95) < 0 ? "cpu" : "";
+    return {cpu, gpus: [{device: card ? gpu.id : "cuda", name: gpu.name, ...ends(gpus)}], side};
   }
 
   // --- the advice: advice.py, words.py
@@ -309,8 +342,11 @@ if (askForm) {
       reasons.push(`${label}: the network is ${significant(beyond)} times beyond the measured ` +
         "range, so the band is wider");
     const on = device => predictions.filter(way => way.device === device);
-    const cpus = on("cpu"), gpus = [card?.id, "cuda"].map(device => fastest(on(device)));
-    return {cpus, cpu: fastest(cpus), gpus: gpus.filter(Boolean), reasons};
+    const cpus = on("cpu"), cpu = fastest(cpus);
+    const gpus = [card?.id, "cuda"].map(device => fastest(on(device))).filter(Boolean);
+    const theirs = inPytorch({machine, network, card, precision}, cpu, work);
+    const isWhole = theirs && theirs.gpus.length === Math.min(gpus.length, 1);
+    return {cpus, cpu, gpus, reasons, pytorch: isWhole ? theirs : null};
   }
 
   const significant = (value, digits = 2) => {
@@ -333,15 +369,22 @@ if (askForm) {
   const counted = (count, thing) => `${count.toLocaleString("en-US")} ${thing}${count === 1 ? "" : "s"}`;
   const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
 
-  function sentence({cpu, gpus: [gpu]}, rows, epochs) {
+  function sentence({cpu, gpus: [gpu], side = winner(cpu, gpu)}, rows, epochs, lead = "") {
     const article = name => "AEFHILMNORSX".includes(name[0]) ? "an" : "a";
     const sides = [];
     if (cpu) sides.push(`${span(cpu, epochs)} here (${cpu.name})`);
     if (gpu) sides.push(
       `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu.name)} ${gpu.name}`}`);
-    const times = `${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${sides.join(", ")}`;
+    const times = `${lead && `${lead}, `}${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${sides.join(", ")}`;
     const missing = cpu ? "no GPU to compare with" : "nothing is known of this CPU";
-    return cpu && gpu ? `${times}: ${verdicts[winner(cpu, gpu)]}.` : `${times}; ${missing}.`;
+    return cpu && gpu ? `${times}: ${verdicts[side]}.` : `${times}; ${missing}.`;
+  }
+
+  /// The one in PyTorch's loop first, where it is known.
+  function both(advice, rows, epochs) {
+    const {pytorch} = advice, [theirs, ours] = known.leads;
+    if (!pytorch) return sentence(advice, rows, epochs);
+    return `${sentence(pytorch, rows, epochs, theirs)} ${sentence(advice, rows, epochs, ours)}`;
   }
 
   // --- the form
@@ -418,7 +461,7 @@ if (askForm) {
     table.prepend(document.createElement("caption"));
     table.caption.append(element("span", shape));
     scrolling.append(table);
-    answer.replaceChildren(element("p", sentence(advice, rows, epochs), "answer"), scrolling, ...reasons);
+    answer.replaceChildren(element("p", both(advice, rows, epochs), "answer"), scrolling, ...reasons);
   }
 
   /// What the machine at hand was measured with.

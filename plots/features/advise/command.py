@@ -35,15 +35,15 @@ from plots.core.mlp import (
     widths_in,
 )
 from plots.core.page.section import Block
-from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
+from plots.features.advise.advice import Adviser, Network, nearest_batch, of_threads, own_network
 from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
 from plots.features.advise.table import (
     advice_table,
+    both,
     meeting_words,
     own_block,
     own_sentences,
     own_table,
-    sentence,
 )
 from plots.features.answer.glance import why_it_cannot_tell
 from plots.features.predict.cards import add_gpu, chosen_cards, problem_of
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     is_own_gpu = options.gpu is None and not is_module
     cards = [() if is_own_gpu and file.machine.gpu else asked_cards for file in shown]
     try:
-        fitted = fit(observations(files)) if any(cards) else None
+        fitted = fit(observations(files)) if shown else None
     except OSError as error:
         return complain([problem_of(error)])
     blocks: list[Block] = []
@@ -182,7 +182,7 @@ def _answer(
 ) -> Block:
     """In words, and as tables behind them; `of` is the quantity, and how much of it a second of
     each side is. Raises CostError where nothing is predicted."""
-    file, cost = _of_threads(file, options.threads), network.cost
+    cost, threads = network.cost, _threads(file, options.threads)
     epochs = _number("--epochs", options.epochs)
     measured = card_of(file, load_cards())
     adviser = Adviser(
@@ -194,7 +194,9 @@ def _answer(
         fit=fitted,
         quantity=of[0],
         second=of[1],
+        threads=threads,
     )
+    file = of_threads(file, threads)
     flags = _flags(file, network, options)
     if options.network is not None:
         batch = int(flags.get("--batch") or nearest_batch(file, cost) or cost.batch)
@@ -208,7 +210,7 @@ def _answer(
         doubt, meeting = why_it_cannot_tell(file), meeting_words(adviser, network)
         return Block(
             machine=file.machine.id,
-            lead=sentence(advice, epochs),
+            lead=both(advice, adviser.in_pytorch(network, advice), epochs),
             points=tuple(filter(None, (doubt, meeting))),
             tables=(table,),
         )
@@ -220,7 +222,7 @@ def _answer(
     in_sizes = own_network(file, adviser, cost, count)
     table = table.shortened(own_table(in_sizes, epochs))
     points = own_sentences(in_sizes, adviser)
-    block = own_block(in_sizes, points, table, sentence(in_sizes, epochs))
+    block = own_block(in_sizes, points, table, both(in_sizes, in_sizes.pytorch, epochs))
     return replace(block, machine=file.machine.id)
 
 
@@ -285,10 +287,11 @@ def _counted(options: argparse.Namespace, flags: dict[str, str]) -> Cost:
     return cost
 
 
-def _of_threads(file: rows.File, threads: str | None) -> rows.File:
-    """Its rows with that CPU thread count, and those of the GPU."""
+def _threads(file: rows.File, threads: str | None) -> str:
+    """The CPU thread count that is asked for; empty for any. Raises CostError where `file` has no
+    row of it."""
     if threads is None:
-        return file
+        return ""
     counts = {row.configuration.get("cpu_threads", "") for row in file.rows} - {""}
     if threads not in counts:
         known = sorted(map(printable, counts), key=lambda text: (len(text), text))
@@ -296,9 +299,7 @@ def _of_threads(file: rows.File, threads: str | None) -> rows.File:
             f"--threads {printable(threads, 40)}: the file has rows on "
             f"{', '.join(known) or 'no'} CPU threads"
         )
-    kept = (None, threads)
-    chosen = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-    return replace(file, rows=tuple(chosen))
+    return threads
 
 
 def _network(flags: dict[str, str], options: argparse.Namespace) -> Network:

@@ -14,17 +14,24 @@ from plots.core.machines import short_gpu
 from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, PRECISIONS, TIMED
 from plots.core.page.page import environment
 from plots.core.page.section import Block, Context, Section, Widget
+from plots.core.programs import NAMES
+from plots.core.study import OURS, PYTORCH
 from plots.features.advise.advice import GPU, UNLIKE, Adviser, seen
 from plots.features.advise.analysis import FARTHEST, Series
-from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED
+from plots.features.advise.pytorch import PRECISIONS as PYTORCHS
+from plots.features.predict import host
+from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, PASSES, Wanted
 from plots.features.predict.answer import Predictions
+from plots.features.predict.data import card_of
 from plots.features.predict.fit import Fit, band_notes
 from plots.features.predict.model import LAUNCH_SPREAD, ceiling, our_launches, power_of
+from plots.features.predict.pytorch import call_of
 from plots.features.predict.simulate import DIMENSIONS, DRAWS, GENERATOR
 from plots.features.predict.ways import (
     PERSISTENT,
     WAYS,
     Band,
+    Estimate,
     Way,
     floor,
     launch,
@@ -106,7 +113,10 @@ def _machine(file: File) -> dict[str, Any]:
             fitted = [_fitted(series) for series in adviser.series]
             by_precision[precision] = {"cpu": adviser.cpu_precision, "series": fitted}
     path = shlex.quote(printable(str(file.path), 400))
-    return {"name": file.machine.id, "path": path, "series": by_precision, "seen": seen(file)}
+    here = card_of(file, load_cards())
+    pytorch = {"call": _estimate(call_of(file, Wanted(()))), "card": here.id if here else ""}
+    known = {"series": by_precision, "seen": seen(file), "pytorch": pytorch}
+    return {"name": file.machine.id, "path": path, **known}
 
 
 def _has_gpu(machine: dict[str, Any]) -> bool:
@@ -151,6 +161,26 @@ def _short(rate: float) -> float:
     return round(rate / 1e12, 9)
 
 
+def _estimate(known: Estimate) -> dict[str, float]:
+    return {"middle": known.middle, "spread": known.spread, "count": known.count}
+
+
+def _host() -> dict[str, Any]:
+    """What is known of PyTorch's loop, whatever the machine."""
+    known = host.fitted()
+    return {
+        "precisions": PYTORCHS,
+        "calls": host.CALLS,
+        "updates": host.UPDATES,
+        "passes": PASSES,
+        "beside": known.host.beside,
+        "adam": known.host.adam,
+        "work": known.host.work,
+        "error": _estimate(known.error),
+        "ratio": [known.ratio.low, known.ratio.high],
+    }
+
+
 def _model(fit: Fit) -> dict[str, Any]:
     """What predictions of cards have in common."""
     inner = floor("").inner
@@ -168,12 +198,12 @@ def _model(fit: Fit) -> dict[str, Any]:
         "parameters": fit.parameters.tolist(),
         "persistent": PERSISTENT,
         "launches": {"expected": our_launches(fit.parameters), "spread": LAUNCH_SPREAD},
-        "errors": [[error.spread, error.count] for error in errors],
-        "on_units": {
-            name: [error.spread, error.count] for name, error in fit.errors.precision.items()
-        },
+        "errors": [*map(_estimate, errors)],
+        "on_units": {name: _estimate(error) for name, error in fit.errors.precision.items()},
         "factor": fit.factor if fit.measured else 0,
-        "inner": {"middle": inner.middle, "spread": inner.spread, "count": inner.count},
+        "inner": _estimate(inner),
+        "host": _host(),
+        "leads": [NAMES[PYTORCH][0], NAMES[OURS][0]],
         "overheads": {name: [band.low, band.high] for name, band in bands.items()},
         "draws": DRAWS,
         "generator": GENERATOR,

@@ -11,6 +11,8 @@ from plots import units
 from plots.core.cost import Cost, memory_of
 from plots.core.machines import short_gpu
 from plots.core.page.section import Block
+from plots.core.programs import NAMES
+from plots.core.study import OURS, PYTORCH
 from plots.core.tables.cells import (
     Field,
     bytes_cell,
@@ -41,6 +43,7 @@ from plots.features.advise.advice import (
     winner,
 )
 from plots.features.advise.analysis import FARTHEST, Prediction, Series
+from plots.features.advise.pytorch import InPyTorch
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.file.quantities import TIME
 from plots.file.rows import MOST_DISTURBED
@@ -168,7 +171,7 @@ def own_block(network: OwnNetwork, points: Sequence[str], table: Table, lead: st
     sizes where there are several."""
     sizes = [sizes_table(network).as_folded()] if len(network.sizes) > 1 else []
     return Block(
-        lead=lead or sentence(network),
+        lead=lead or both(network, network.pytorch),
         points=tuple(points),
         tables=(table, *sizes),
         emphasis=True,
@@ -233,15 +236,27 @@ _BOUNDS = {
     "copy": "copies",
     "launch": "launches",
 }
+_RESIZED = f"{NAMES[OURS][0]} and wider or narrower hidden layers"
 _MEASURE_MORE = (
     "From which batch and from which size a GPU wins is told once they were measured: add "
     "--batch=10,100,1000 and --scale=0.25,1,4."
 )
 
 
-def sentence(known: Advice | Size, epochs: int = 1, what: str = "") -> str:
+def both(known: Advice | Size, pytorch: InPyTorch | None, epochs: int = 1) -> str:
+    """The sentence() of PyTorch's loop where that is known, and of our programs, with their leads;
+    else of these alone."""
+    if pytorch is None:
+        return sentence(known, epochs)
+    theirs = sentence(pytorch, epochs, lead=NAMES[PYTORCH][0])
+    return f"{theirs} {sentence(known, epochs, lead=NAMES[OURS][0])}"
+
+
+def sentence(
+    known: Advice | Size | InPyTorch, epochs: int = 1, what: str = "", lead: str = ""
+) -> str:
     """What so many epochs, or `what` they are, take or cost here and on a GPU, and which is
-    better."""
+    better; with the programs that `lead` names."""
     what = what or f"{counted(epochs, 'epoch')} of {counted_rows(known.cost.fields['rows'])}"
     cpu, gpu = known.cpu, next(iter(known.gpus), None)
     quantity = next((way.quantity for way in (cpu, gpu) if way), TIME)
@@ -250,11 +265,14 @@ def sentence(known: Advice | Size, epochs: int = 1, what: str = "") -> str:
         article = "an" if gpu.name[0] in _AN else "a"
         place = "its GPU" if gpu.device == GPU else f"{article} {gpu.name}"
         sides.append(f"{span(gpu, epochs)} on {place}")
-    times = f"{quantity.of(what)}: {', '.join(sides)}"
+    subject = quantity.of(what)
+    if lead:
+        subject = f"{lead}, {subject[:1].lower()}{subject[1:]}"
+    times = f"{subject}: {', '.join(sides)}"
     if cpu is None or gpu is None:
         missing = "no GPU to compare with" if cpu else "nothing is known of this CPU"
         return f"{times}; {missing}."
-    side = winner(cpu, gpu)
+    side = known.side if isinstance(known, InPyTorch) else winner(cpu, gpu)
     return f"{times}: {f'the {side.upper()} {quantity.wins}' if side else 'too close to call'}."
 
 
@@ -277,14 +295,14 @@ def meeting_words(adviser: Adviser, network: Network) -> str:
     side, params, (least, most) = met
     if params is None:
         return (
-            f"With wider or narrower hidden layers the {side.upper()} stays ahead from "
+            f"{_RESIZED}, the {side.upper()} stays ahead from "
             f"{units.count(least)} to {units.count(most)} parameters, the range of the prediction."
         )
     other = {"gpu": "CPU", "cpu": "GPU"}[side]
     size = f"{units.significant(params, 2)} parameters"
     where = f"from about {size} on" if params > network.cost.params else f"below about {size}"
     return (
-        f"With wider or narrower hidden layers the {other} would {adviser.quantity.win} {where}; "
+        f"{_RESIZED}, the {other} would {adviser.quantity.win} {where}; "
         f"this network has {units.count(network.cost.params)}."
     )
 
@@ -320,18 +338,19 @@ def where_it_wins(network: OwnNetwork) -> Iterator[str]:
         f"({params:,.0f} parameters)"
         for params, size in network.widths
     ]
+    lead = f"{NAMES[OURS][0]}, " if network.pytorch else ""
     wins = (
-        _from([size for _, size in network.batches], batches, "batch", network.gpus),
-        _from([size for _, size in network.widths], scales, "scale", network.gpus),
+        _from([size for _, size in network.batches], batches, "batch", network.gpus, lead),
+        _from([size for _, size in network.widths], scales, "scale", network.gpus, lead),
     )
     yield from filter(None, wins if any(wins) else (_MEASURE_MORE,))
 
 
 def _from(
-    line: Sequence[Size], places: Sequence[str], what: str, gpus: Sequence[Prediction]
+    line: Sequence[Size], places: Sequence[str], what: str, gpus: Sequence[Prediction], lead: str
 ) -> str:
-    """From which of `places` of `line` on each of `gpus` wins; empty where there is only one
-    place."""
+    """From which of `places` of `line` on each of `gpus` wins, with the programs that `lead` names;
+    empty where there is only one place."""
     if len(line) < 2:
         return ""
     answers: dict[float, list[str]] = {}
@@ -348,7 +367,7 @@ def _from(
             where = f"from {places[int(place)]} on" if place else f"at every {what}"
             parts.append(f"{who} {wins} {where}")
     known = ", ".join(place.removeprefix(f"{what} ").partition(" (")[0] for place in places)
-    return as_sentence(f"{'; '.join(parts)} (measured: {what} {known})")
+    return as_sentence(f"{lead}{'; '.join(parts)} (measured: {what} {known})")
 
 
 def _the(gpu: Prediction) -> str:
@@ -419,5 +438,5 @@ def _worth(network: OwnNetwork, adviser: Adviser) -> Iterator[str]:
     if any(gpu.row is None and gpu.series is None for gpu in network.gpus):
         yield (
             "Nobody measured the predicted times: 90 % of simulated cards lie in the range "
-            "(docs/method/prediction.md). PyTorch takes longer on small networks."
+            "(docs/method/prediction.md)."
         )

@@ -305,7 +305,7 @@ def cost_for(file: File, row: Row, batch: float, precision: str, what: str) -> C
 
 # PyTorch's update moves so many times the bytes of ours, as it has a pass for each of its terms: by
 # how many arrays ours reads and writes (plots/core/mlp.py), of momentum 8 for 5, of Adam 19 for 7.
-_PASSES = {5: 8 / 5, 7: 19 / 7}
+PASSES = {5: 8 / 5, 7: 19 / 7}
 
 
 def operations_of(cost: Cost) -> tuple[Operation, ...]:
@@ -313,7 +313,7 @@ def operations_of(cost: Cost) -> tuple[Operation, ...]:
     PyTorch itself: the same but for its optimizer."""
     updates = [operation for operation in cost.operations if operation.kind == "update"]
     moved = sum(update.bytes * update.count for update in updates)
-    passes = _PASSES.get(round(moved / (4 * cost.params)), 1.0) if cost.params else 1.0
+    passes = PASSES.get(round(moved / (4 * cost.params)), 1.0) if cost.params else 1.0
     return tuple(
         replace(each, bytes=each.bytes * passes) if each.kind == "update" else each
         for each in cost.operations

@@ -18,11 +18,12 @@ from plots.features.predict.analysis import DEFAULT_CARDS, NOT_MEASURED, Outlook
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.pytorch import pytorch_outlooks
-from plots.features.predict.ways import AUTO, PYTORCH, PYTORCH_WAY, Way
+from plots.features.predict.ways import AUTO, PYTORCH, PYTORCH_WAY
 from plots.file.families import FORWARD, MINIBATCH
 from plots.file.quantities import TIME
 from plots.file.rows import File
 from plots.parallel import Map, in_process
+from plots.text import listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,13 +99,22 @@ def if_one_kernel(verdict: Verdict) -> str:
     return f"{from_where} if one kernel keeps the card" if from_where else ""
 
 
-def sentence(verdict: Verdict) -> str:
-    """From which size the card would win; of a file without a curve, in which of its networks it
-    would surely be faster."""
-    name, compared = short_gpu(verdict.card.name), verdict.comparison
+def sentences(told: Iterable[Verdict], lead: str = "") -> list[str]:
+    """From which size each card would win; of a file without a curve, in which of its networks it
+    would surely be faster. `lead` says with whose programs; cards of which the same is said share
+    a sentence."""
+    alike: dict[str, list[str]] = {}
+    for verdict in told:
+        alike.setdefault(_claim(verdict), []).append(short_gpu(verdict.card.name))
+    return [
+        f"{lead}{listed(cards)}: {claimed}; {NOT_MEASURED}." for claimed, cards in alike.items()
+    ]
+
+
+def _claim(verdict: Verdict) -> str:
+    compared = verdict.comparison
     if compared is None:
-        networks = [network for _, network in fastest_ways(verdict.outlooks)]
-        return f"{name}: {_of_networks(networks)}; {NOT_MEASURED}."
+        return _of_networks([network for _, network in fastest_ways(verdict.outlooks)])
     chosen = verdict.chosen
     beside = f"against {chosen.cpu}" if chosen and chosen.way.loop == PYTORCH else ""
     passes = "a forward pass" if compared.family == FORWARD else ""
@@ -112,7 +122,7 @@ def sentence(verdict: Verdict) -> str:
     training = ", ".join(filter(None, [passes, way(compared), batch, unusual(compared), beside]))
     wins = claim(compared.crossover, f"would {compared.gpu.quantity.win}")
     kept = if_one_kernel(verdict)
-    return f"{name}: {wins} ({training}){kept and f'; {kept}'}; {NOT_MEASURED}."
+    return f"{wins} ({training}){kept and f'; {kept}'}"
 
 
 def _of_networks(networks: Sequence[SpeedUp]) -> str:
@@ -177,13 +187,11 @@ def ends(crossover: Crossover) -> tuple[float, float]:
 # ---- what is predicted for a file, and for many at once: one fit to all, and the default cards
 
 
-def pytorch_verdicts(
-    file: File, cards: Sequence[Card], fit: Fit, ways: Sequence[Way] = (PYTORCH_WAY,)
-) -> list[Verdict]:
-    """What each of `cards`, but one that the file measured so, does in PyTorch's loop, against that
-    on the CPU of `file`: as measured there or else predicted, which `chosen.cpu` says; no card
-    where nothing is predicted. A `comparison` is None where `file` has no curve of epochs."""
-    made = pytorch_outlooks(file, fit, Wanted(tuple(cards), tuple(ways)))
+def in_pytorch(file: File, fit: Fit, wanted: Wanted) -> list[Verdict]:
+    """What each card, but one that the file measured so, does in PyTorch's loop, against that on
+    the CPU of `file`: as measured there or else predicted, which `chosen.cpu` says; no card where
+    nothing is predicted. A `comparison` is None where `file` has no curve of epochs."""
+    made = pytorch_outlooks(file, fit, wanted)
     return verdicts(outlook for outlook in made if outlook.networks)
 
 
@@ -260,5 +268,6 @@ def _groups_alone(
     """With our programs, and in PyTorch's loop: there on the file's own card, too."""
     file, fitted = pair
     here = card_of(file, load_cards())
-    cards = [*wanted.cards, *([here] if here and here not in wanted.cards else [])]
-    return groups_of(file, fitted, wanted)[0], pytorch_verdicts(file, cards, fitted)
+    cards = (*wanted.cards, *([here] if here and here not in wanted.cards else []))
+    theirs = Wanted(cards, (PYTORCH_WAY,))
+    return groups_of(file, fitted, wanted)[0], in_pytorch(file, fitted, theirs)

@@ -28,16 +28,25 @@ from plots.core.machines import short_gpu
 from plots.core.mlp import PRECISIONS
 from plots.core.page.section import Block
 from plots.features.predict.analysis import Wanted
-from plots.features.predict.answer import groups_of
+from plots.features.predict.answer import Verdict, groups_of, in_pytorch
 from plots.features.predict.attention import FUSED, KINDS
 from plots.features.predict.cards import add_gpu, chosen_cards, problem_of
 from plots.features.predict.data import card_of, observations
 from plots.features.predict.fit import Fit, fit
 from plots.features.predict.links import link_of
+from plots.features.predict.model import HALVES
 from plots.features.predict.ranks import Plan, plan_sentences, prospect
 from plots.features.predict.section import block, draw
 from plots.features.predict.table import cards_table, paying_table, together_table
-from plots.features.predict.ways import AUTO, EXECUTIONS, PLACEMENTS, PYTORCH, Way
+from plots.features.predict.ways import (
+    AUTO,
+    EXECUTIONS,
+    OURS,
+    PLACEMENTS,
+    PYTORCH,
+    PYTORCH_WAY,
+    Way,
+)
 from plots.file import loading
 from plots.file.quantities import TIME
 from plots.file.rows import File
@@ -84,9 +93,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="loop",
         choices=("ours", "pytorch"),
-        default="ours",
         help="whose loop trains on both sides: this program's, or PyTorch's eager one, which "
-        "Python starts operation by operation (default: ours)",
+        "Python starts operation by operation (default: a sentence of each, tables of ours)",
     )
     parser.add_argument(
         "--attention",
@@ -134,7 +142,8 @@ def run(options: argparse.Namespace) -> int:
                 made, reasons = _several(file, fitted, wanted, ranks, options)
             else:
                 groups, reasons = groups_of(file, fitted, wanted)
-                made = block(file, groups, fitted) if groups else None
+                theirs = _in_pytorch(file, fitted, wanted, options)
+                made = block(file, groups, fitted, theirs) if groups else None
                 answered.append((file, groups))
             if made:
                 if options.gpu and not ranks and (measured := _measured(file, cards)):
@@ -168,6 +177,16 @@ def _ranks(options: argparse.Namespace) -> tuple[int, ...]:
             "needed, as in 2,4,8"
         )
     return tuple(dict.fromkeys(numbers))
+
+
+def _in_pytorch(
+    file: File, fitted: Fit, wanted: Wanted, options: argparse.Namespace
+) -> list[Verdict]:
+    """What the same cards would do in PyTorch's loop; none where ways of one loop are asked for,
+    and in 16 bits, in which no step of PyTorch's was measured on a CPU."""
+    if options.loop or options.execution or wanted.precision in HALVES:
+        return []
+    return in_pytorch(file, fitted, replace(wanted, ways=(PYTORCH_WAY,)))
 
 
 def _several(
@@ -210,7 +229,7 @@ def _wanted(options: argparse.Namespace, cards: tuple[Card, ...]) -> Wanted:
         raise CostError("--attention is of PyTorch's; add --as=pytorch")
     executions = options.execution or ("eager" if options.loop == PYTORCH else "eager,graph,auto")
     ways = tuple(
-        Way(execution, data, options.loop, options.attention or FUSED)
+        Way(execution, data, options.loop or OURS, options.attention or FUSED)
         for execution in listed("execution", executions, EXECUTIONS)
         for data in listed("placement", options.placement, PLACEMENTS)
         if execution != AUTO or data == "resident"  # what `auto` is chosen for

@@ -23,10 +23,10 @@ from plots.features.predict.ways import Band, Estimate, several
 LOOPS_PATH = REFERENCE / "pytorch_loops.csv"
 # Calls of PyTorch's for each launch of ours that updates nothing, with the views beside it: in
 # networks with convolutions, whose views are few, and in others. peers/tests/test_torch.py counts.
-_CALLS_OF_CONVOLUTIONS, _CALLS = 1.7, 2.7
+CALLS_OF_CONVOLUTIONS, CALLS = 1.7, 2.7
 # Calls of an optimizer for each parameter. On a GPU one call serves all parameters (`foreach`), but
 # takes longer for each of them, so that the same is counted.
-_UPDATES = {2: 1.0, 5: 3.0, 7: 8.4}  # by how many arrays ours reads and writes: sgd, momentum, adam
+UPDATES = {2: 1.0, 5: 3.0, 7: 8.4}  # by how many arrays ours reads and writes: sgd, momentum, adam
 _ADAM = 7
 # Seconds of an operation without gradients on the CPU of docs/evidence/prediction.md, beside which
 # the published ones of machines with a GPU stand.
@@ -94,8 +94,8 @@ def calls(cost: Cost) -> float:
     updates = sum(each.launches * each.count for each in cost.operations if each.kind == "update")
     others = sum(each.launches * each.count for each in cost.operations) - updates
     has_convolutions = any(each.kind == "convolution" for each in cost.operations)
-    of_each = _CALLS_OF_CONVOLUTIONS if has_convolutions else _CALLS
-    return others * of_each + updates * _UPDATES.get(_arrays(cost), 1.0)
+    of_each = CALLS_OF_CONVOLUTIONS if has_convolutions else CALLS
+    return others * of_each + updates * UPDATES.get(_arrays(cost), 1.0)
 
 
 def _arrays(cost: Cost) -> int:
@@ -199,8 +199,9 @@ class Fitted:
     ratio: Band
     published: Estimate
 
-    def cpu_draws(self, cost: Cost, ours: float, call: Estimate) -> np.ndarray:
-        """Draws of the seconds of a step on a CPU, where a step of ours takes so long."""
+    def cpu_draws(self, cost: Cost, ours: float | np.ndarray, call: Estimate) -> np.ndarray:
+        """Draws of the seconds of a step on a CPU, where a step of ours takes so long, or takes so
+        long in each draw."""
         starts = around(call, "operation") * self.host.count(cost)
         return (starts + self.host.work * ours) * around(self.error, "theirs")
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from plots.core.network import on_device, training_rows
 from plots.core.page.section import Block, Context, Section
+from plots.core.programs import NAMES, names_of
+from plots.core.study import OURS, PYTORCH, Study
 from plots.core.tables.table import Table
 from plots.features.predict.analysis import NOT_MEASURED
-from plots.features.predict.answer import Predictions, Verdict, sentence
+from plots.features.predict.answer import Predictions, Verdict, sentences
 from plots.features.predict.fit import Fit
 from plots.features.predict.table import bands_table, crossover_table, networks_table, notes_of
 from plots.file.families import OF_NETWORKS, TRAINING
@@ -59,10 +61,15 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     )
 
 
-def block(file: File, groups: Sequence[Sequence[Verdict]], fit: Fit | None = None) -> Block:
-    """The sentences of each of `groups`; then its table for each family of networks, which shows
-    people the bands alone until they ask for all; then from which size each card would win. Notes
-    say what the bands of `fit` are worth."""
+def block(
+    file: File,
+    groups: Sequence[Sequence[Verdict]],
+    fit: Fit | None = None,
+    pytorch: Sequence[Verdict] = (),
+) -> Block:
+    """The sentences of `pytorch`, then of each of `groups`; then the table of a group for each
+    family of networks, which shows people the bands alone until they ask for all; then from which
+    size each card would win. Notes say what the bands of `fit` are worth."""
     machine, tables = file.machine.id, list[Table]()
     for group in groups:
         notes = notes_of(group, fit) if fit else ()
@@ -73,8 +80,10 @@ def block(file: File, groups: Sequence[Sequence[Verdict]], fit: Fit | None = Non
                 notes = ()  # which stand once
         crossovers = crossover_table(group, machine)
         tables += [crossovers.led_by(*_FIRST).as_folded()] if crossovers.lines else []
-    points = tuple(sentence(verdict) for group in groups for verdict in group)
-    return Block(machine, points=points, tables=tuple(tables))
+    ours = "" if not pytorch else f"{NAMES[OURS][0]}, "
+    points = sentences(pytorch, f"{names_of(Study(file), PYTORCH)[0]}, ")
+    points += [point for group in groups for point in sentences(group, ours)]
+    return Block(machine, points=tuple(points), tables=tuple(tables))
 
 
 def draw(answer: tuple[File, Sequence[Sequence[Verdict]]], fit: Fit) -> list[Chart]:
@@ -94,7 +103,7 @@ def _on_a_page(
 ) -> Block:
     """The block with the bands of the networks alone, and how to ask for all."""
     cards = [verdict.card.id for verdict in groups[0]]
-    made = block(file, groups)
+    made = block(file, groups, pytorch=context.study(file).pytorch_verdicts)
     path = shlex.quote(printable(str(file.path), 400))
     return replace(
         made,

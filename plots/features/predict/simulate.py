@@ -31,6 +31,7 @@ DIMENSIONS = (
     *("latency", "bandwidth", "sums", "overlap", "loss"),  # of several cards
     *("ours", "persistent"),  # of our programs: launches, times published ones; one kernel's share
     *("theirs", "precision"),  # of PyTorch's steps on a CPU, and of the matrix units' precisions
+    "here",  # of a network that this CPU did not train
 )
 
 
