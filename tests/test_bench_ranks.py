@@ -65,6 +65,14 @@ def _ranks() -> None:
         pytest.skip(reason)
 
 
+@pytest.fixture
+def two_at_once() -> None:
+    """For ranks that differ. Some packages of mpirun end by a signal there (open-mpi/ompi, issue
+    13303), as Debian 13's does."""
+    if launched("-n", "1", "true", ":", "-n", "1", "true").returncode != 0:
+        pytest.skip("this mpirun starts no two programs at once")
+
+
 def trained(folder: Path, *flags: str) -> Document:
     return measure(folder, *flags, *SHORT, **SPIN, **ROOT_MAY)
 
@@ -120,9 +128,10 @@ def test_batch_normalization_goes_by_shares(tmp_path):
 
 
 def ranks_of(process: int) -> list[int]:
-    """The processes that mpirun, a child of `process`, has started."""
+    """The processes that mpirun, a child of `process`, has started; Open MPI 5 calls it prterun."""
     for child in children_of(process):
-        if "mpirun" in Path(f"/proc/{child}/cmdline").read_text():
+        command = Path(f"/proc/{child}/cmdline").read_text()
+        if "mpirun" in command or "prterun" in command:
             return children_of(child)
     return []
 
@@ -152,6 +161,11 @@ def test_mpirun_may_start_bench_itself(tmp_path):
     assert all(row["configuration"]["ranks"] == "2" for row in strict(out)["rows"])
     told = launched("-n", "2", *both, "--ranks=1,2")
     assert "bench was started as 2 ranks" in told.stderr and told.returncode != 0
+
+
+@pytest.mark.usefixtures("two_at_once")
+def test_ranks_with_other_flags_are_refused():
+    both = (str(BENCH), "--mlp=12,32,7", "--threads=1", *EPOCHS, *SHORT)
     other = launched("-n", "1", *both, ":", "-n", "1", *both, "--rows=50")
     assert "has other flags, than rank 0" in other.stderr and other.returncode != 0
 
@@ -161,6 +175,7 @@ def launched(*words: str, by: tuple[str, ...] = ("mpirun",)) -> subprocess.Compl
     return ran(*by, *words, code=None, env=variables, timeout=120)
 
 
+@pytest.mark.usefixtures("two_at_once")
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ranks on other cores need two")
 def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     out = tmp_path / "result.json"
@@ -178,6 +193,7 @@ def test_ranks_on_other_machines_are_mixed_only_where_they_may_be(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("two_at_once")
 def test_ranks_with_another_network_of_that_name_are_refused(tmp_path):
     words: list[str] = []
     for width, folder in ((8, tmp_path / "one"), (9, tmp_path / "other")):

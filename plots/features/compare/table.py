@@ -206,8 +206,8 @@ def _ratios(comparison: Comparison, names: dict[str, str], common: str, everythi
 
 
 def by_effect(pairs: Sequence[Pair]) -> list[Pair]:
-    """The largest effect first."""
-    return sorted(pairs, key=lambda pair: -abs(_log(pair.ratio)))
+    """The largest effect first; effects that differ by rounding alone in the file's order."""
+    return sorted(pairs, key=lambda pair: -round(abs(_log(pair.ratio)), 9))
 
 
 def _between(comparison: Comparison) -> list[str]:
