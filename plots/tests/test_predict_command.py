@@ -8,6 +8,7 @@ import pytest
 
 from plots.core import costs
 from plots.core.cards import load_cards
+from plots.core.cost import CostError
 from plots.features.predict.analysis import NOT_MEASURED
 from plots.features.predict.answer import predictions
 from plots.features.predict.cards import chosen_cards
@@ -89,6 +90,12 @@ def test_names_of_cards_are_forgiven():
         names |= dict.fromkeys((card.id.upper(), card.name.replace(",", "")), card.id)
     for name, id in names.items():
         assert [card.id for card in chosen_cards(name)] == [id], name
+
+
+@pytest.mark.parametrize("name", ["RX 7900 XTX", "rx9070", "Radeon Pro W7900"])
+def test_a_card_of_amd_is_described_by_half_of_its_sheet(name):
+    with pytest.raises(CostError, match=r"of AMD's is known; .* by half of the TFLOP/s"):
+        chosen_cards(name)
 
 
 def test_data_sheets_stand_among_names():

@@ -27,6 +27,7 @@ _NEEDED = ("tflops", "bandwidth")
 # Where a sheet does not say its multiprocessors: f32 operations per second of one of those since
 # Ampere; docs/evidence/prediction.md says what difference it makes.
 _OF_A_MULTIPROCESSOR = 0.55e12
+_OF_AMD = re.compile(r"\b(amd|radeon|rdna|rx[ _-]?\d)")
 _NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9]")
 
 
@@ -84,6 +85,12 @@ def _named(asked: str, cards: dict[str, Card]) -> Card:
     if len(matches) == 1:
         return matches[0]
     problem = f"--gpu={printable(asked, 40)}: no such card"
+    if _OF_AMD.search(asked.lower()):
+        raise CostError(
+            f"{problem} of AMD's is known; describe it as --gpu=tflops:30.7,bandwidth:960, of a "
+            "Radeon RX 7000 or later by half of the TFLOP/s on its data sheet, which counts two "
+            "instructions at once"
+        )
     known = {_plain(card.id): card.id for card in cards.values()}
     near = [card.id for card in matches] or [id for name, id in known.items() if plain in name]
     near = near or [known[name] for name in difflib.get_close_matches(plain, known, cutoff=0.6)]
