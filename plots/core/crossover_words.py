@@ -66,12 +66,13 @@ def ratio_words(speed_up: SpeedUp, digits: int = 3) -> str:
     return speed_up.gpu.quantity.ratio.format(winner=sides[0], loser=sides[1], ratio=ratio)
 
 
-def speed_up_words(speed_up: SpeedUp) -> str:
-    """Who is how many times as fast on one network, in a sentence."""
+def speed_up_words(speed_up: SpeedUp, lead: str = "") -> str:
+    """Who is how many times as fast on one network, in a sentence, with the programs that `lead`
+    names."""
     quantity = speed_up.gpu.quantity
     place = (
-        f"At {units.count(speed_up.parameters)} parameters ({printable(speed_up.model, 60)}, batch "
-        f"{units.written(speed_up.batch or '?')})"
+        f"{f'{lead}, at' if lead else 'At'} {units.count(speed_up.parameters)} parameters "
+        f"({printable(speed_up.model, 60)}, batch {units.written(speed_up.batch or '?')})"
     )
     each = f" {FAMILIES[speed_up.family].a}" if quantity.is_amount else ""
     values = ", ".join(

@@ -314,7 +314,7 @@ def test_cards_that_nobody_measured_are_predicted(write, shell, tmp_path, monkey
     shell("report", file, f"--out={tmp_path}")
     page = (tmp_path / "index.html").read_text("utf-8")
     assert re.search(r"a GPU wins from [^.]* in forward passes at batch 1\.", page)
-    assert "ms a forward pass on this CPU" in page, page[page.find("At the largest") :][:300]
+    assert "ms a forward pass on this CPU" in page, page[page.find("on the largest") :][:300]
     every = shell("predict", file, "--gpu=rtx-4060", "--format=json", "--all").out
     lines = [line for table in json.loads(every) for line in table["rows"] if "model" in line]
     here = {(line["execution"], line["data"]): line for line in lines if line["model"] == "disc-5"}

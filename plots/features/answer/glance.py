@@ -21,7 +21,7 @@ from plots.features.answer.measured import (
     of_passes,
 )
 from plots.features.answer.predicted import measure_it, of_cards, other_networks, predicted
-from plots.features.answer.words import Glance, name_of
+from plots.features.answer.words import WITH_OURS, Glance, name_of
 from plots.features.copies.analysis import copies_sentences, over_copies
 from plots.file.families import FAMILIES, FORWARD, MINIBATCH
 from plots.file.quantities import TIME
@@ -97,7 +97,7 @@ def _of_cpu(study: Study) -> Glance:
     lines = [reach(file, rows)]
     copies = copies_sentences(study)[:1]
     if verdicts and not copies:
-        lines += other_networks(file, verdicts[0])
+        lines += other_networks(file, verdicts[0], WITH_OURS)
     lines += [*copies, measure_it(file)]
     missing = "No GPU was measured, and no curve of networks to predict one from."
     if on_device([row for row in file.own_rows if not row.failure], "cuda"):

@@ -72,7 +72,7 @@ def of_measured(study: Study, told: Sequence[Answered]) -> Glance:
     ]
     largest = answers[0].largest
     lines = [*(loader_words(study) if PYTORCH in study.programs else ())]
-    lines += [speed_up_words(largest)] if largest else []
+    lines += [speed_up_words(largest, main.lead)] if largest else []
     others = [foremost(compared, networks) for networks in ladders_of(compared)[1:]]
     lines += _moved(batches[1:], list(filter(None, others)), answers[0])
     lines += _why_they_differ(study, told)

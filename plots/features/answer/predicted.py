@@ -70,8 +70,8 @@ def of_cards(study: Study, by_program: dict[str, Predicted]) -> Glance:
         sentences.append(sentence_of(first, beside, lead=lead))
     # The lines are of our programs where these are told of: theirs have the most networks.
     verdict, main = next(pairs[0] for pairs in reversed(by_program.values()) if pairs)
-    lines = (*_by_how_much(verdict, main, short_gpu(verdict.card.name)),)
-    lines += (*_what_moves(file, verdict), f"{measure_it(file)} {SO_FAR}")
+    lines = (*_by_how_much(verdict, main, told[-1].lead),)
+    lines += (*_what_moves(file, verdict, told[-1].lead), f"{measure_it(file)} {SO_FAR}")
     shown = as_strips(strips, main, f"{kind_of(main)}, {work_of(main)}{decide}")
     share = line_to_share(file, told, f"{card.removeprefix('the ')} (predicted)")
     return Glance(shown, tuple(sentences), lines, share)
@@ -105,7 +105,7 @@ def _are_alike(first: Strip, second: Strip) -> bool:
     return all(1 / _ALIKE <= one / other <= _ALIKE for one, other in ends)
 
 
-def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
+def _by_how_much(verdict: Verdict, first: Comparison, lead: str) -> list[str]:
     largest = float(first.sizes[-1])
     for _, network in shown_ways(verdict):
         if network.parameters != largest or network.family == MINIBATCH or not network.low:
@@ -113,29 +113,30 @@ def _by_how_much(verdict: Verdict, first: Comparison, name: str) -> list[str]:
         cpu = units.seconds(median_of(network.cpu.samples[0]))
         low, _, high = network.gpu.samples[0].tolist()
         return [
-            f"At the largest, {name_of(network.model)} with {units.count(largest)} parameters, the "
-            f"{name} would be {_factor(network)} times as fast: {cpu} "
-            f"{FAMILIES[network.family].a} on this CPU, "
+            f"{lead}, the {short_gpu(verdict.card.name)} would be {_factor(network)} times as fast "
+            f"on the largest, {name_of(network.model)} with {units.count(largest)} parameters: "
+            f"{cpu} {FAMILIES[network.family].a} on this CPU, "
             f"{' to '.join(units.seconds_ends(low, high, 2))} {NOT_MEASURED}."
         ]
     return []
 
 
-def _what_moves(file: File, verdict: Verdict) -> list[str]:
+def _what_moves(file: File, verdict: Verdict, lead: str) -> list[str]:
     """One kernel for the epoch, and other networks, in a line."""
     kept = if_one_kernel(verdict)
     kernel = [f"Crossover of our programs: {kept}."] if kept else []
-    moves = " ".join([*other_networks(file, verdict), *kernel])
+    moves = " ".join([*other_networks(file, verdict, lead), *kernel])
     return [moves] if moves else []
 
 
-def other_networks(file: File, verdict: Verdict) -> list[str]:
+def other_networks(file: File, verdict: Verdict, lead: str) -> list[str]:
+    """By how much the card would win or lose on networks on no ladder, a line."""
     networks = [network for network in _others(file, verdict) if network.low]
     if not networks:
         return []
     factors = ", ".join(f"{name_of(network.model)} {_factor(network)}" for network in networks[:4])
-    times = f"{short_gpu(verdict.card.name)}'s speed over this CPU's"
-    return [f"What moves it: the kind of network. The {times}: {factors}."]
+    times = f"the {short_gpu(verdict.card.name)}'s speed over this CPU's"
+    return [f"What moves it: the kind of network. {lead}, {times}: {factors}."]
 
 
 def _others(file: File, verdict: Verdict) -> list[SpeedUp]:
