@@ -316,7 +316,7 @@ class Adviser:
 # ---- a user's own network: at the batch that counts, and in every size
 
 
-_HOW = ("compiler", "torch_device")  # the axes that name a way of another program
+_HOW = ("compiler", "layout", "torch_device")  # the axes that name a way of another program
 
 # The cost of a size by its name in the file and its batch; None where that is not known.
 Count = Callable[[str, int], Cost | None]
@@ -516,7 +516,8 @@ def name_of(way: Prediction) -> str:
         words.append(counted(most, "thread") if used == most else f"{used} of {most} threads")
     if chosen.get("execution", "eager") != "eager":
         words.append(chosen["execution"])
-    how = {key: row.configuration[key] for key in _HOW if key in row.configuration}
+    ways = ((key, row.configuration.get(key)) for key in _HOW)
+    how = {key: value for key, value in ways if value not in (None, row.axes[key].plainest)}
     words += row.axes.words(how)
     if row.device == GPU and (data := row.configuration.get("data", "resident")) != "resident":
         words.append(data)

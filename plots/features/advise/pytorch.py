@@ -7,7 +7,7 @@ docs/method/prediction_pytorch.md defines the model; ask.js computes the same in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,9 +93,11 @@ class Loop:
         if not alike:
             return None
         way = min(alike, key=lambda way: way.middle)
+        second = self._second[side]
+        low, middle, high = (second * time for time in (way.low, way.middle, way.high))
         name = _MEASURED if side == "cpu" else way.name
-        draws = within(Band(way.low, way.high), "here") * self._second[side]
-        return self._made(way.label, way.device, name, draws), draws
+        made = replace(way, name=name, quantity=self._quantity, low=low, middle=middle, high=high)
+        return made, within(Band(low, high), "here")
 
     def _predicted(self, cost: Cost, ours: Prediction) -> tuple[Prediction, np.ndarray]:
         steps, second = float(cost.fields["steps"]), self._second["cpu"]
