@@ -159,7 +159,7 @@ def test_the_page_says_what_the_screen_says(file, fitted, monkeypatch, tmp_path)
     made = own_section.build([file], Context(predictions=Predictions(fitted)))
     assert made is not None
     page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([made])))
-    assert "1 epoch of 1,000 rows: 40 µs here (1 thread)" in page
+    assert "With our own programs, 40 µs here (1 thread)" in page
     assert "wins from scale 200" in page and "RTX 4090, predicted" in page
     by_batch, by_size = (picture.alt for picture in made.blocks[0].pictures)
     assert by_batch.startswith("From which batch size does a GPU win, on a logarithmic scale")

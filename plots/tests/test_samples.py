@@ -175,7 +175,7 @@ ALIKE = {
 # `report` say, and the others that know it.
 PHRASES = {
     "memory": {
-        "crossover": "At 2,804,390 parameters (disc-11, batch 100) the CPU needs 1.33 times the",
+        "crossover": "2,804,390 parameters (disc-11, batch 100) the CPU needs 1.33 times the",
         "report": "the GPU needs less memory from 58,800",
     },
     "energy": {

@@ -369,13 +369,14 @@ if (askForm) {
   const counted = (count, thing) => `${count.toLocaleString("en-US")} ${thing}${count === 1 ? "" : "s"}`;
   const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
 
-  function sentence({cpu, gpus: [gpu], side = winner(cpu, gpu)}, rows, epochs, lead = "") {
+  function sentence({cpu, gpus: [gpu], side = winner(cpu, gpu)}, rows, epochs, lead = "", isSecond = false) {
     const article = name => "AEFHILMNORSX".includes(name[0]) ? "an" : "a";
     const sides = [];
     if (cpu) sides.push(`${span(cpu, epochs)} here (${cpu.name})`);
     if (gpu) sides.push(
       `${span(gpu, epochs)} on ${gpu.device === "cuda" ? "its GPU" : `${article(gpu.name)} ${gpu.name}`}`);
-    const times = `${lead && `${lead}, `}${counted(epochs, "epoch")} of ${counted(rows, "row")}: ${sides.join(", ")}`;
+    const of = isSecond ? "" : `${counted(epochs, "epoch")} of ${counted(rows, "row")}: `;
+    const times = `${lead && `${lead}, `}${of}${sides.join(", ")}`;
     const missing = cpu ? "no GPU to compare with" : "nothing is known of this CPU";
     return cpu && gpu ? `${times}: ${verdicts[side]}.` : `${times}; ${missing}.`;
   }
@@ -384,7 +385,7 @@ if (askForm) {
   function both(advice, rows, epochs) {
     const {pytorch} = advice, [theirs, ours] = known.leads;
     if (!pytorch) return sentence(advice, rows, epochs);
-    return `${sentence(pytorch, rows, epochs, theirs)} ${sentence(advice, rows, epochs, ours)}`;
+    return `${sentence(pytorch, rows, epochs, theirs)} ${sentence(advice, rows, epochs, ours, true)}`;
   }
 
   // --- the form

@@ -249,14 +249,19 @@ def both(known: Advice | Size, pytorch: InPyTorch | None, epochs: int = 1) -> st
     if pytorch is None:
         return sentence(known, epochs)
     theirs = sentence(pytorch, epochs, lead=NAMES[PYTORCH][0])
-    return f"{theirs} {sentence(known, epochs, lead=NAMES[OURS][0])}"
+    return f"{theirs} {sentence(known, epochs, lead=NAMES[OURS][0], is_second=True)}"
 
 
 def sentence(
-    known: Advice | Size | InPyTorch, epochs: int = 1, what: str = "", lead: str = ""
+    known: Advice | Size | InPyTorch,
+    epochs: int = 1,
+    what: str = "",
+    lead: str = "",
+    *,
+    is_second: bool = False,
 ) -> str:
     """What so many epochs, or `what` they are, take or cost here and on a GPU, and which is
-    better; with the programs that `lead` names."""
+    better; with the programs that `lead` names. One that `is_second` does not say of what again."""
     what = what or f"{counted(epochs, 'epoch')} of {counted_rows(known.cost.fields['rows'])}"
     cpu, gpu = known.cpu, next(iter(known.gpus), None)
     quantity = next((way.quantity for way in (cpu, gpu) if way), TIME)
@@ -268,7 +273,7 @@ def sentence(
     subject = quantity.of(what)
     if lead:
         subject = f"{lead}, {subject[:1].lower()}{subject[1:]}"
-    times = f"{subject}: {', '.join(sides)}"
+    times = f"{f'{lead},' if is_second else f'{subject}:'} {', '.join(sides)}"
     if cpu is None or gpu is None:
         missing = "no GPU to compare with" if cpu else "nothing is known of this CPU"
         return f"{times}; {missing}."
@@ -436,7 +441,4 @@ def _worth(network: OwnNetwork, adviser: Adviser) -> Iterator[str]:
             "networks in the file (docs/method/advice.md); ./run --network measures this one."
         )
     if any(gpu.row is None and gpu.series is None for gpu in network.gpus):
-        yield (
-            "Nobody measured the predicted times: 90 % of simulated cards lie in the range "
-            "(docs/method/prediction.md)."
-        )
+        yield ("Predicted ranges hold 90 % of simulated cards (docs/method/prediction.md).")
