@@ -24,6 +24,7 @@ from plots.features.advise.analysis import (
     fit_series,
     from_own_rows,
     nearest,
+    of_threads,
     predict,
 )
 from plots.features.advise.pytorch import InPyTorch, Loop
@@ -148,14 +149,6 @@ def seen(file: File) -> dict[str, list[str]]:
     }
 
 
-def of_threads(file: File, threads: str) -> File:
-    """`file` with the rows of that CPU thread count, and those of the GPU; all of them where none
-    is named."""
-    kept = (None, threads)
-    rows = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
-    return replace(file, rows=tuple(rows)) if threads else file
-
-
 class Adviser:
     """Is fitted to a file once, and then answers for any network that is trained in one precision,
     with an update every so many batches, on all or so many CPU `threads`; by `fit` also on `cards`,
@@ -270,9 +263,12 @@ class Adviser:
     def _loop(self) -> Loop:
         here = None if self._asked else card_of(self._file, load_cards())
         card = here or next(iter(self.cards), None)
-        made = Loop(self._whole, card, self.fit, self.quantity, self._second)
-        made.rows = of_threads(replace(self._file, rows=made.rows), self._threads).rows
-        return made
+        return Loop(
+            *(self._whole, card, self.fit),
+            quantity=self.quantity,
+            second=self._second,
+            threads=self._threads,
+        )
 
     def _in_quantity(self, time: Prediction) -> Prediction:
         second = self._second["cpu" if time.device == CPU else "gpu"]

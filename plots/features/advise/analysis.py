@@ -152,6 +152,14 @@ def _counted(
     return counts
 
 
+def of_threads(file: File, threads: str) -> File:
+    """`file` with the rows of that CPU thread count, and those of the GPU; all of them where none
+    is named."""
+    kept = (None, threads)
+    rows = (row for row in file.rows if row.configuration.get("cpu_threads") in kept)
+    return replace(file, rows=tuple(rows)) if threads else file
+
+
 def _is_alike(row: Row, precision: str, accumulate: int) -> bool:
     configuration = row.configuration
     return (

@@ -35,7 +35,8 @@ from plots.core.mlp import (
     widths_in,
 )
 from plots.core.page.section import Block
-from plots.features.advise.advice import Adviser, Network, nearest_batch, of_threads, own_network
+from plots.features.advise.advice import Adviser, Network, nearest_batch, own_network
+from plots.features.advise.analysis import of_threads
 from plots.features.advise.as_is_summary import as_is, cards_of, module_block, modules
 from plots.features.advise.table import (
     advice_table,

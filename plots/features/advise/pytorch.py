@@ -16,7 +16,7 @@ from plots.core.cards import load_cards
 from plots.core.machines import short_gpu
 from plots.core.programs import pytorch_loop
 from plots.core.study import Study
-from plots.features.advise.analysis import Prediction, from_own_rows
+from plots.features.advise.analysis import Prediction, from_own_rows, of_threads
 from plots.features.predict import host
 from plots.features.predict.analysis import Wanted, predict_draws
 from plots.features.predict.data import card_of
@@ -49,17 +49,20 @@ class InPyTorch:
 
 class Loop:
     """PyTorch's loop on the machine of `file`, and on `card`, None without one; `fit` is that of
-    cards. It answers in `quantity`, of which a second of each side is `second`."""
+    cards. It answers in `quantity`, of which a second of each side is `second`; measured rows count
+    of so many CPU `threads`, of any if these are empty."""
 
     def __init__(
         self,
         file: File,
         card: Card | None,
         fit: Fit | None,
+        *,
         quantity: Quantity = TIME,
         second: Mapping[str, float] | None = None,
+        threads: str = "",
     ) -> None:
-        self.rows = pytorch_loop(Study(file)).file.rows
+        self._rows = of_threads(pytorch_loop(Study(file)).file, threads).rows
         self._is_here = card is not None and card == card_of(file, load_cards())
         self._card, self._fit, self._quantity = (card if fit else None), fit, quantity
         self._second = second or {"cpu": 1.0, "gpu": 1.0}
@@ -71,7 +74,7 @@ class Loop:
         nothing is known of the CPU."""
         if cost.precision not in PRECISIONS or cost.accumulate != 1:
             return None
-        measured = from_own_rows(self.rows, cost) if is_own else []
+        measured = from_own_rows(self._rows, cost) if is_own else []
         cpu = self._measured(measured, "cpu")
         if cpu is None and ours and cost.operations:
             cpu = self._predicted(cost, ours)
