@@ -62,4 +62,4 @@ def test_the_sentence_of_pytorch_comes_first_and_each_says_whose_it_is(file, fit
     assert first.startswith("In PyTorch's own loop, 1 epoch of 1,000 rows: ")
     assert " here (predicted), " in first and " on an L4: " in first
     assert re.match(r"With our own programs, [\d.]+ to [\d.]+ ms here \(", second)
-    assert both(advice, None).startswith("1 epoch of 1,000 rows: ")
+    assert both(advice, None).startswith("With our own programs, 1 epoch of 1,000 rows: ")

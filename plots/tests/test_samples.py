@@ -187,9 +187,9 @@ PHRASES = {
         "crossover": "the CPU costs 6.62 times as much: 7.62e-6 an epoch on the CPU, 2 threads,",
         "report": "the GPU costs less from 37,800",
         "why": "With 2 CPU threads instead of 1, the crossover rises from 14,800 to 37,800",
-        "advise": "Cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 threads), 1.6e-7 to "
-        "1.8e-7 on its GPU: the GPU costs less. - With our own programs and wider or narrower "
-        "hidden layers, the CPU would cost less below about 17,000 parameters",
+        "advise": "With our own programs, cost of 1 epoch of 1,000 rows: 8.3e-7 to 8.6e-7 here (2 "
+        "threads), 1.6e-7 to 1.8e-7 on its GPU: the GPU costs less. - With our own programs and "
+        "wider or narrower hidden layers, the CPU would cost less below about 17,000 parameters",
         "predict": "L4: the GPU would cost less from 2",
     },
     "cost-per-million-samples": {

@@ -384,7 +384,7 @@ if (askForm) {
   /// The one in PyTorch's loop first, where it is known.
   function both(advice, rows, epochs) {
     const {pytorch} = advice, [theirs, ours] = known.leads;
-    if (!pytorch) return sentence(advice, rows, epochs);
+    if (!pytorch) return sentence(advice, rows, epochs, ours);
     return `${sentence(pytorch, rows, epochs, theirs)} ${sentence(advice, rows, epochs, ours, true)}`;
   }
 

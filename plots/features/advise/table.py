@@ -244,10 +244,10 @@ _MEASURE_MORE = (
 
 
 def both(known: Advice | Size, pytorch: InPyTorch | None, epochs: int = 1) -> str:
-    """The sentence() of PyTorch's loop where that is known, and of our programs, with their leads;
-    else of these alone."""
+    """The sentence() of PyTorch's loop where that is known, and that of our programs, with their
+    leads."""
     if pytorch is None:
-        return sentence(known, epochs)
+        return sentence(known, epochs, lead=NAMES[OURS][0])
     theirs = sentence(pytorch, epochs, lead=NAMES[PYTORCH][0])
     return f"{theirs} {sentence(known, epochs, lead=NAMES[OURS][0], is_second=True)}"
 
