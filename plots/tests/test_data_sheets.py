@@ -101,7 +101,7 @@ def test_all_commands_call_it_an_estimate(write, shell, tmp_path):
     assert "CPU time / GPU time × CPU data-sheet power / GPU data-sheet power" in why
     assert "what makes the estimated energy" in why
     assert "median estimated energy" in shell("compare", path, path, *TDP).out
-    assert "Estimated energy of 1 epoch" in shell("advise", path, "--mlp=784,512,10", *TDP).out
+    assert "estimated energy of 1 epoch" in shell("advise", path, "--mlp=784,512,10", *TDP).out
     assert "would need less estimated energy" in shell("predict", path, "--gpu=l4", *TDP).out
     shell("report", path, f"--out={tmp_path / 'page'}", *TDP)
     page = (tmp_path / "page" / "index.html").read_text("utf-8")
