@@ -18,6 +18,7 @@ from plots.text import printable
 
 _AS_WRITTEN = "In PyTorch, as people write it"
 USUAL = "usual"  # the script of a loop with a loader and a loss that is read in each step
+_NO_COMPILER = "none"
 OTHERS = "others"  # what no sentence tells of by itself
 # The start of a sentence, and the label of a strip.
 NAMES = {
@@ -83,7 +84,7 @@ def _is_plain(row: Row) -> bool:
         row.configuration.get(key, plain) == plain
         for key, plain in (
             ("execution", "eager"),
-            ("compiler", "none"),
+            ("compiler", _NO_COMPILER),
             ("layout", "default"),
             ("pages", "default"),
         )
@@ -97,8 +98,8 @@ def by_program(study: Study) -> list[Answered]:
     studies = {(OURS, OURS): study}
     for row in study.file.peers:
         words = [row.axes["program"].word(row.program)]
-        compiler = row.configuration.get("compiler", "none")
-        is_plain = row.program == PYTORCH and compiler == "none"
+        compiler = _compiler(row)
+        is_plain = row.program == PYTORCH and compiler == _NO_COMPILER
         if row.program == PYTORCH and not is_plain:
             words.append(row.axes["compiler"].word(compiler))
             of_row = _compiled(study, row.script)
@@ -119,8 +120,12 @@ def by_program(study: Study) -> list[Answered]:
 def _compiled(study: Study, script: str) -> Study:
     """What follows from the rows of compiled PyTorch."""
     of = study.of_program(PYTORCH, script)
-    rows = tuple(row for row in of.file.rows if row.configuration.get("compiler", "none") != "none")
+    rows = tuple(row for row in of.file.rows if _compiler(row) != _NO_COMPILER)
     return Study(replace(of.file, rows=rows))
+
+
+def _compiler(row: Row) -> str:
+    return row.configuration.get("compiler", _NO_COMPILER)
 
 
 @once

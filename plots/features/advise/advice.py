@@ -152,9 +152,9 @@ def seen(file: File) -> dict[str, list[str]]:
 class Adviser:
     """Is fitted to a file once, and then answers for any network that is trained in one precision,
     with an update every so many batches, on all or so many CPU `threads`; by `fit` also on `cards`,
-    in each of `ways`. It answers in
-    `quantity`; `second` says how much of that a second of each side is. Cards that were `asked` for
-    stand before the file's own GPU: the answer is about the first."""
+    in each of `ways`. It answers in `quantity`; `second` says how much of that a second of each
+    side is. Cards that were `asked` for stand before the file's own GPU: the answer is about the
+    first."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
     is_own_gpu = options.gpu is None and not is_module
     cards = [() if is_own_gpu and file.machine.gpu else asked_cards for file in shown]
     try:
-        fitted = fit(observations(files)) if shown else None
+        fitted = fit(observations(files)) if any(cards) or network is not None else None
     except OSError as error:
         return complain([problem_of(error)])
     blocks: list[Block] = []
