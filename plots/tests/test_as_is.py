@@ -122,7 +122,7 @@ def test_a_card_is_predicted_by_the_count_in_a_band_that_was_earned(path, fitted
     page_section = own_section.build([file], Context(predictions=Predictions(fitted)))
     assert page_section is not None
     page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", render_page([page_section])))
-    assert "A step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
+    assert "own loop, a step of 16 rows: 160 ms here (2 threads)" in page and REASON in page
     (answer,) = answer_section.build([file], Context()).blocks
     assert answer.lead.startswith("PyTorch alone trained what was measured; the answer is under")
 

@@ -119,6 +119,16 @@ def test_graphs_that_an_h200_trained_lie_in_the_band(fitted):
         assert times.low <= step.seconds * step.steps <= times.high, (step.network, step.label)
 
 
+def test_the_clock_of_a_laptop_makes_the_band_wider(fitted):
+    card, cost = CARDS["rtx-4060-laptop"], kept("alexnet-s", 16)
+    wide, narrow = (
+        predict_times(fitted, cost, replace(card, kind=kind), EAGER, 1)
+        for kind in ("laptop", "desktop")
+    )
+    assert wide.high / wide.low > 1.04 * narrow.high / narrow.low
+    assert wide.high > narrow.high and wide.low < narrow.low
+
+
 def test_a_faster_card_is_never_slower(fitted):
     for network in (("disc-4", 100), ("disc-10", 100), ("resnet-56", 128)):
         cost = kept(*network)

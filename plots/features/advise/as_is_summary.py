@@ -16,8 +16,10 @@ from plots.core.cards import Card, load_cards, overheads
 from plots.core.cost import Cost, operation_of
 from plots.core.machines import short_gpu
 from plots.core.page.section import Block
+from plots.core.programs import NAMES
 from plots.core.reference import REFERENCE, lines_of
 from plots.core.statistics import conformal
+from plots.core.study import PYTORCH
 from plots.features.advise.advice import (
     CPU,
     Advice,
@@ -191,7 +193,7 @@ def module_block(module: AsIs, epochs: int = 1) -> Block:
     by_step = cost.fields["steps"] == 1
     what = f"A step of {counted_rows(cost.batch)}" if by_step else ""
     table = own_table(replace(network, peers=others), epochs, "a step" if by_step else "")
-    lead = sentence(network, 1 if by_step else epochs, what)
+    lead = sentence(network, 1 if by_step else epochs, what, NAMES[PYTORCH][0])
     return own_block(network, [why, *sentences(module)], table, lead)
 
 

@@ -281,6 +281,7 @@ if (askForm) {
       .map((name, place) => around(known.errors[place], name));
     const onUnits = known.on_units[precision];
     if (onUnits) around(onUnits, "precision").forEach((factor, i) => whole[i] *= factor);
+    if (card.clock) within(card.clock, "clock").forEach((times, i) => arithmetic[i] /= times);
     const step = around(known.inner, "inner"), node = within(card.node, "node");
     return range(known.draws).map(i => sum(kinds.map(kind => kind.count * Math.max(
       ours[i] * (node[i] + step[i] * kind.inner), ours[i] * start[i],

@@ -33,6 +33,7 @@ from plots.features.predict.ways import (
     Band,
     Estimate,
     Way,
+    clock,
     floor,
     launch,
     persistent_band,
@@ -143,6 +144,7 @@ def _fitted(series: Series) -> dict[str, Any]:
 
 def _card(card: Card) -> dict[str, Any]:
     node, one_kernel = floor(card.compute_capability).node, persistent_band(card)
+    clocks = clock(card)
     return {
         "id": card.id,
         "name": short_gpu(card.name),
@@ -153,6 +155,7 @@ def _card(card: Card) -> dict[str, Any]:
         "multiprocessors": int(card.figure("multiprocessors") or 0),
         "node": [node.low, node.high],
         "persistent": [one_kernel.low, one_kernel.high],
+        **({"clock": [clocks.low, clocks.high]} if clocks.low < clocks.high else {}),
     }
 
 

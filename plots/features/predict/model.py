@@ -14,7 +14,16 @@ import numpy as np
 
 from plots.core.cards import Card
 from plots.core.cost import Cost, Operation
-from plots.features.predict.ways import Band, Way, floor, launch, launches, overhead
+from plots.features.predict.ways import (
+    AS_ON_THE_SHEET,
+    Band,
+    Way,
+    clock,
+    floor,
+    launch,
+    launches,
+    overhead,
+)
 
 # Which figure of a card is the ceiling of a precision's products.
 CEILINGS = {
@@ -93,7 +102,8 @@ class Demand:
     times the parameters. `inner` is the product's inner dimension, 0 for one row or for what is no
     product. A launch takes at least `floor` seconds. Of a framework, `operations` counts what it
     starts; of our own programs, `host` is the expected seconds beside the launches. Where all
-    products are of one row, our launches take what was published of them.
+    products are of one row, our launches take what was published of them. `clock` is between which
+    times of its data sheet's the card's lies.
     """
 
     count: np.ndarray
@@ -106,6 +116,7 @@ class Demand:
     operations: float
     host: float = 0.0
     is_of_one_row: bool = False
+    clock: Band = AS_ON_THE_SHEET
 
 
 class Stack:
@@ -272,6 +283,7 @@ def demand(
         floor=floor(card.compute_capability).seconds(inner),
         operations=started if launches is None else 0.0,
         is_of_one_row=all(product.m == 1 for each in operations for product in each.products),
+        clock=clock(card),
     )
 
 

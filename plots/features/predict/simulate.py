@@ -32,6 +32,7 @@ DIMENSIONS = (
     *("ours", "persistent"),  # of our programs: launches, times published ones; one kernel's share
     *("theirs", "precision"),  # of PyTorch's steps on a CPU, and of the matrix units' precisions
     "here",  # of a network that this CPU did not train
+    "clock",  # of a laptop's card
 )
 
 
@@ -121,6 +122,7 @@ def device_seconds(
     stack = Stack([asked])
     whole = errors.whole_draws(precision)[:, None]
     arithmetic = around(errors.arithmetic, "arithmetic")[:, None]
+    arithmetic = arithmetic / within(asked.clock, "clock")[:, None]
     memory = around(errors.memory, "memory")[:, None]
     work = arithmetic * stack.arithmetic(parameters)[0] + memory * stack.traffic(parameters)[0]
     step = around(floor.inner, "inner")[:, None] * np.minimum(asked.inner, LONGEST)
