@@ -118,7 +118,7 @@ def rows_first(task: Task, outputs: np.ndarray) -> np.ndarray:
 
 
 def latencies(work: Passes, seconds: float) -> dict[str, float]:
-    """What single passes take, each timed by itself, as bench has them (docs/method/forward.md)."""
+    """What single passes take, each timed by itself, as bench has them (docs/method/timed.md)."""
     run, clock = work.run, time.perf_counter_ns
     begin = clock()
     run()

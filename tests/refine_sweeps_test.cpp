@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated sweeps: how often the intervals of a refinement are right, and how many pairs they
 // take. `crossover_tests --gtest_filter=RefineSweeps.*` prints the table of
-// docs/method/refinement.md.
+// docs/method/runs.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

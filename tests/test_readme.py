@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from plots import __version__, units  # noqa: E402
+from plots.cli import main  # noqa: E402
 from plots.core.network import epoch_rows  # noqa: E402
 from plots.core.strip import strip_text  # noqa: E402
 from plots.core.study import Study, study_of  # noqa: E402
@@ -41,12 +43,11 @@ from tools.sources import tracked_files  # noqa: E402
 README = ROOT / "README.md"
 CHART = ROOT / "docs" / "crossover.png"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-METHOD = ROOT / "docs" / "method"
 EVIDENCE = ROOT / "docs" / "evidence"
+LESSON = ROOT / "docs" / "lesson.md"
 SHOWN = ("disc-2", "disc-5", "disc-8", "disc-11")  # networks whose epochs the README shows
 MOST_LINES = 120
-MOST_WORDS = 25
-MOST_WORDS_OF_METHOD = 600
+MOST_WORDS_OF_A_SENTENCE = 25
 STEP_COLUMNS = ["network", "on", "seconds", "published_cpu_seconds", "cpu_ratio"]
 STEP_COLUMNS += ["published_gpu_seconds", "gpu_ratio"]
 PEER_COLUMNS = ["network", "batch", "seconds", "how", "peer_seconds", "peer_how"]
@@ -159,7 +160,7 @@ def peers() -> str:
 
 def steps() -> str:
     """The ratios to the published figures, without who published them."""
-    whole = ratio_table(load_shi(), [linked(METHOD / "shi.md", "this file")])
+    whole = ratio_table(load_shi(), [linked(EVIDENCE / "peers.md", "this file")])
     return chosen(whole, STEP_COLUMNS, whole.lines)
 
 
@@ -189,7 +190,7 @@ BLOCKS = {
     "h200": Block(EVIDENCE / "peers.md", h200),
     "tutorial": Block(TUTORIAL, tutorial),
     "peers": Block(EVIDENCE / "peers.md", peers),
-    "steps": Block(METHOD / "shi.md", steps),
+    "steps": Block(EVIDENCE / "peers.md", steps),
 }
 
 
@@ -216,12 +217,6 @@ def test_the_tutorials_answer_is_that_of_the_page_and_of_the_site():
     assert of_the_tutorial(measured()) == of_the_tutorial()
 
 
-def test_a_method_is_said_in_600_words():
-    """What was measured and simulated stands in docs/evidence."""
-    words = {path.name: len(path.read_text("utf-8").split()) for path in METHOD.glob("*.md")}
-    assert {name: count for name, count in words.items() if count > MOST_WORDS_OF_METHOD} == {}
-
-
 def test_a_citation_names_the_newest_release():
     cited = dict(re.findall(r"^([\w-]+): (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M))
     release = re.search(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
@@ -231,7 +226,7 @@ def test_a_citation_names_the_newest_release():
 
 def test_the_readme_is_short():
     assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
-    assert all(len(each.split()) <= MOST_WORDS for each in at_a_glance().sentences)
+    assert all(len(each.split()) <= MOST_WORDS_OF_A_SENTENCE for each in at_a_glance().sentences)
 
 
 def test_a_file_that_the_readme_quotes_is_fit_or_quoted_with_what_it_lacks():
@@ -281,13 +276,62 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_exists(page):
-    """The paths, and the sections that it links."""
+    """The paths, the sections that it links, and the one command that reads files."""
     named = paths_of(page)
     gone = [path for path in named if not path.startswith(MADE) and not list(ROOT.glob(path))]
     assert gone == []
-    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    assert page.name == "CHANGELOG.md" or not re.search(r"-m plots(?!\.)", text), "it is crossover"
+    prose = FENCE.sub("", text)
     for path, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", prose):
         assert anchor in anchors(page.parent / path if path else page), f"{path}#{anchor}"
+
+
+# Looked up, or of few: no page that is read from its beginning to its end.
+BESIDE = {
+    *("CHANGELOG.md", "docs/building.md", "docs/cluster.md", "docs/golden.md", "docs/gpu.md"),
+    *("docs/hardware.md", "docs/published.md", "docs/warnings.md", "plots/reference/README.md"),
+}
+MOST_WORDS = {"": 20_000, "README.md": 900, "docs/method/": 12 * 450}  # of pages that begin so
+
+
+def prose_of(page: Path) -> str:
+    """What people wrote, without code."""
+    return MADE_BY_PROGRAMS.sub("", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def test_the_shelf_is_short():
+    """All that is read on the way from the README to a change of one's own. No path leads through
+    the evidence, which the index alone names."""
+    shelf = {
+        str(page.relative_to(ROOT)): prose_of(page)
+        for page in PAGES
+        if page.parent != EVIDENCE and str(page.relative_to(ROOT)) not in BESIDE
+    }
+    assert [
+        name for name in shelf if "](evidence" in shelf[name] or "/evidence" in shelf[name]
+    ] == ["docs/index.md"]
+    words = {
+        name: sum(any(map(str.isalnum, word)) for word in text.split())
+        for name, text in shelf.items()
+    }
+    for start, most in MOST_WORDS.items():
+        assert sum(words[name] for name in words if name.startswith(start)) <= most, start
+
+
+EXERCISES = LESSON.read_text(encoding="utf-8").split("\n## ")[1:]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.partition("\n")[0])
+def test_an_exercise_of_the_lesson_is_answered(exercise, monkeypatch):
+    """Its command runs, and the rows that it names are in a file of the command."""
+    (command,) = re.findall("^```sh\ncrossover (.*)$", exercise, re.MULTILINE)
+    monkeypatch.chdir(ROOT)
+    assert main(shlex.split(command)) == 0
+    paths = re.findall(r"results/\S+", command)
+    files = "".join((ROOT / path).read_text(encoding="utf-8") for path in paths)
+    names = re.findall(r"^- `(Epoch/.*)`$", exercise, re.MULTILINE)
+    assert names and [name for name in names if f'"name":"{name}"' not in files] == []
 
 
 MOST_COLUMNS = 120
@@ -297,9 +341,8 @@ MADE_BY_PROGRAMS = re.compile(r"^<!-- \w+ -->.*?<!-- end -->", re.DOTALL | re.MU
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_line_is_wider_than_a_screen(page):
-    text = MADE_BY_PROGRAMS.sub("", FENCE.sub("", page.read_text(encoding="utf-8")))
     # An address cannot be divided.
-    lines = re.sub(r"\(https?://[^)]*\)", "()", text).splitlines()
+    lines = re.sub(r"\(https?://[^)]*\)", "()", prose_of(page)).splitlines()
     wide = [line for line in lines if len(line) > MOST_COLUMNS and not NO_PROSE.match(line)]
     assert wide == []
 

@@ -67,7 +67,7 @@ std::vector<Flag> run_flags(Arguments& to) {
        set(to.in_process, true)},
       {"--energy", "",
        "count energy, too: repetitions take 6 s at least, and the processors' and the GPU's meters "
-       "are read around them (docs/method/energy.md says what they need)",
+       "are read around them (docs/method/bounds.md says what they need)",
        set(to.energy, true)},
       {"--meter", "COMMAND",
        "--energy by this command in place of the processors' meters: it prints the joules so far "

@@ -105,7 +105,7 @@ Row probe_row(const Arguments& arguments, Device& device, Configuration configur
   return row;
 }
 
-/// Counters: docs/method/parts.md and docs/method/ceilings.md. `minimum_work`: of one run; none
+/// Counters: docs/method/timed.md and docs/method/bounds.md. `minimum_work`: of one run; none
 /// where no ceiling bounds it.
 std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, const Device& device,
                                                   const ProbeSpec& spec,

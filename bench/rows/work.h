@@ -87,7 +87,7 @@ ExpectedSeconds expected_seconds(const Device& device, int threads, const Effort
 // ---- A network: what training or using it costs, as JSON.
 
 /// The cost of the one network, batch size and precision that the command line names;
-/// docs/method/epoch.md defines the fields. Throws UsageError where it names none or several, or
+/// docs/method/timed.md defines the fields. Throws UsageError where it names none or several, or
 /// where the numbers are beyond counting.
 nlohmann::ordered_json cost_json(const Arguments& arguments);
 

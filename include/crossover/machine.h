@@ -86,7 +86,7 @@ std::int64_t available_memory_bytes();
 std::int64_t total_memory_bytes();
 
 // ---- How threads of the CPU run, and the size from which a kernel uses several CPU threads: below
-// it a second thread costs more than it gains (measured at batch 100: docs/method/cpu.md).
+// it a second thread costs more than it gains (measured at batch 100: docs/evidence/cpu_limits.md).
 
 /// Of this process.
 struct ThreadSettings {

@@ -60,7 +60,7 @@ struct Tolerance {
 /// much of themselves; and the bias of attention's keys has no gradient but rounding, which AdamW
 /// divides by its own size. So of these only the vector of all parameters is compared
 /// (verify_operations() sees the rest).
-/// Coarser precisions: twice the unit roundoff, which docs/method/verification.md derives. The
+/// Coarser precisions: twice the unit roundoff, which docs/evidence/verification.md derives. The
 /// Workload tells bf16 and f16; tf32, which it does not show, must be said.
 Tolerance tolerance_for(const Workload& workload, Precision precision = Precision::f32,
                         const Arithmetic& arithmetic = {});

@@ -201,7 +201,7 @@ def _batch_norm(x: Any, eps: float = 1e-5) -> Layer:
 
 
 def _batch_norm_in_use(x: Any, eps: float = 1e-5) -> Layer:
-    """A factor and an offset of each channel (docs/method/forward.md)."""
+    """A factor and an offset of each channel (docs/method/timed.md)."""
     del eps  # within the factor
     starts = (Start((x.shape[1],), 0.5, center=2.0), Start((x.shape[1],), 0.1))
     return Layer(lambda w, b, x: x * _of_channels(w, x.ndim) + _of_channels(b, x.ndim), starts)

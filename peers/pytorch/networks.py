@@ -355,7 +355,7 @@ def module_of(layer: dict[str, Any], read: list[torch.Tensor], batch_axis: int) 
 
 def fill(network: nn.Module, trains: bool = True, copy: int = 0) -> None:
     """Sets every parameter to its deterministic start, and statistics to PyTorch's. Of a network
-    that is used a batch normalization is a factor and an offset (docs/method/forward.md). Each copy
+    that is used a batch normalization is a factor and an offset (docs/method/timed.md). Each copy
     draws behind the one before."""
     position = copy * sum(parameter.numel() for parameter in network.parameters())
     for module in network.modules():

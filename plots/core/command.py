@@ -165,7 +165,7 @@ def asked_with_sentences(
         files = [with_costs(file, prices) for file in files]
     if quantity.counter == data_sheets.JOULES:
         sentences += [
-            f"{printable(str(file.path))}: {clause} (docs/method/energy.md)"
+            f"{printable(str(file.path))}: {clause} (docs/method/bounds.md)"
             for file in files
             if (clause := data_sheets.error_of_meters(file))
         ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which crossovers of a file answer first, and what else in the file disagrees with them.
 
-docs/method/headline.md gives the rules. Only the last of them favours the GPU: where auto was not
+docs/method/crossover.md gives the rules. Only the last of them favours the GPU: where auto was not
 measured, it takes of the ways to compute that have the same sizes the one that wins earliest.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side: of each the figures that a buyer compares.
 
-docs/method/machines.md defines them.
+docs/method/comparing.md defines them.
 """
 
 import math

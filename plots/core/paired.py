@@ -2,7 +2,7 @@
 """What a file's pairs say of a crossover, whether the bootstrap agrees, and the columns of that and
 of what following the crossover loses.
 
-docs/method/refinement.md gives both methods.
+docs/method/runs.md gives both methods.
 """
 
 import math

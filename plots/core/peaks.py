@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples with two peaks: a machine in two states, of which the median shows one alone.
 
-docs/method/two_peaks.md has the rule, docs/evidence/crossover.md how often it is wrong.
+docs/method/intervals.md has the rule, docs/evidence/crossover.md how often it is wrong.
 """
 
 import math

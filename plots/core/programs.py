@@ -2,7 +2,7 @@
 """Whose programs an answer is about: PyTorch's loop on both devices, which is what who asks runs,
 or the fastest programs.
 
-docs/method/headline.md, "Whose programs", says why both are told.
+docs/method/crossover.md, "The headline", says which is told.
 """
 
 from __future__ import annotations

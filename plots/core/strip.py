@@ -68,7 +68,7 @@ class Strips:
     measure: str = "parameters"
     conditions: str = ""
     quantity: Quantity = TIME
-    circles: str = "other networks (docs/method.md) at their own batch"
+    circles: str = "other networks (docs/networks.md) at their own batch"
 
     def words(self, side: Side) -> str:
         """What a segment of this side means."""

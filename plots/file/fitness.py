@@ -95,7 +95,7 @@ def _run_faults(file: File) -> Iterator[str]:
 
 
 def _is_table_of_2016(file: File) -> bool:
-    """Whether it was measured as docs/method/shi.md says for that table."""
+    """Whether it was measured as docs/method/peers.md says for that table."""
     words = [word.partition("=") for word in own_words(file.run.command)]
     given = {name: set(values.split(",")) for name, _, values in words}
     return given == {"--family": set(_SEVEN_FAMILIES), "--model": set(SEVEN)}

@@ -355,7 +355,7 @@ class PairedInterval:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What pairs of two sides say (docs/method/refinement.md): `first` and `second` are how each
+    """What pairs of two sides say (docs/method/runs.md): `first` and `second` are how each
     computes, `common` what both compute. `ladder` are the sizes of the sweep, with the side that
     is plainly faster there."""
 

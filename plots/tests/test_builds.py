@@ -73,8 +73,8 @@ def test_the_guide_to_continuous_integration_runs(two_builds, shell, factor, cod
     assert run.parse(here).bench == ["--budget=10m", "--out=speed.json"]
     path = two_builds("abc1234", factors=[*(1.0,) * 10, factor])
     words = [path if word == "speed.json" else word for word in compared]
-    assert words[:3] == [".venv/bin/python", "-m", "plots"]
-    shell(*words[3:], code=code)
+    assert words[0] == ".venv/bin/crossover"
+    shell(*words[1:], code=code)
 
 
 def with_pairs(path, sizes):

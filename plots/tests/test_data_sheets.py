@@ -91,7 +91,7 @@ def test_without_being_asked_nothing_is_estimated(write, shell):
 def test_how_exact_meters_are_is_said(write, shell):
     path = write(metered(40))
     assert f"{path}: the meters may be off by " in shell("compare", path, path, "--of=energy").err
-    assert "(docs/method/energy.md)" in shell("why", path, "--of=energy").err
+    assert "(docs/method/bounds.md)" in shell("why", path, "--of=energy").err
 
 
 @pytest.mark.usefixtures("undrawn")

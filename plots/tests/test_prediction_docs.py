@@ -74,10 +74,7 @@ LEFT = {
     "both the card and the network": shares_card_or_network,
 }
 TABLE = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-PAGES = (
-    *("method.md", "evidence/prediction.md", "evidence/prediction_pytorch.md"),
-    "evidence/ranks.md",
-)
+PAGES = ("evidence/prediction.md", "evidence/prediction_pytorch.md", "evidence/ranks.md")
 
 
 @cache

@@ -68,8 +68,8 @@ Family small_dense_family() {
 }
 
 // ---- anchor: odd networks, in odd batches: wide and shallow ones, some without a hidden layer,
-// some with many classes. What is said of networks that nobody measured (docs/method/advice.md) is
-// fitted to them, too: on the disc ladder alone, with its two classes and one batch size, calls,
+// some with many classes. What is said of networks that nobody measured (docs/method/prediction.md)
+// is fitted to them, too: on the disc ladder alone, with its two classes and one batch size, calls,
 // steps and classes cannot be told apart.
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of two sides is faster, decided pair by pair, and where that changes over a grid of sizes:
 // looked for between the rungs of a ladder on which it is known more or less. It knows nothing of
-// what is measured. docs/method/refinement.md gives the methods and their sources.
+// what is measured. docs/method/runs.md gives the methods and their sources.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`advice-check`: what the usual advice for fast training brought on one's own machine.
 
-docs/method/advice_check.md says which rows are compared.
+docs/method/comparing.md says which rows are compared.
 """
 
 import argparse

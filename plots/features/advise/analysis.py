@@ -3,7 +3,7 @@
 file's other networks; of one that the file measured from its own rows, the only way for networks
 with convolutions, as their rates depend too much on their shapes.
 
-docs/method/advice.md defines the model and its error band; ask.js computes the same in a browser.
+docs/method/prediction.md defines the model and its band; ask.js computes the same in a browser.
 """
 
 import math

@@ -245,7 +245,7 @@ def _worth(module: AsIs) -> Iterator[str]:
     if any(gpu.row is None for gpu in module.network.gpus):
         yield (
             "Predicted are steps of PyTorch's eager loop on cards that nobody measured, from what "
-            "was counted, in a range for 90 % of them (docs/method/modules.md#what-is-counted)."
+            "was counted, in a range for 90 % of them (docs/method/peers.md#what-is-counted)."
         )
     reasons: dict[str, list[float]] = {}
     for failure in (row.failure for row in module.failed if row.failure):

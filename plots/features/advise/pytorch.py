@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a network takes in PyTorch's eager loop, here and on a card: that is what who asks runs.
 
-docs/method/prediction_pytorch.md defines the model; ask.js computes the same in a browser.
+docs/method/prediction.md defines the model; ask.js computes the same in a browser.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _method(series: Series) -> str:
         f"This machine's times follow from {calls}, logits, operations and bytes, weighted as in "
         f"the file's {len(series.residuals)} groups of networks; the band covers "
         f"{100 * series.coverage:.0f} % of networks like these, each left out in turn "
-        "(docs/method/advice.md)."
+        "(docs/method/prediction.md)."
     )
 
 
@@ -438,7 +438,7 @@ def _worth(network: OwnNetwork, adviser: Adviser) -> Iterator[str]:
     if cpu and cpu.series:
         yield (
             f"The CPU's time is predicted from {len(cpu.series.residuals)} other groups of "
-            "networks in the file (docs/method/advice.md); ./run --network measures this one."
+            "networks in the file (docs/method/prediction.md); ./run --network measures this one."
         )
     if any(gpu.row is None and gpu.series is None for gpu in network.gpus):
         yield ("Predicted ranges hold 90 % of simulated cards (docs/method/prediction.md).")

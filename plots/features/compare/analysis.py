@@ -109,7 +109,7 @@ class Comparison:
     `minimum_effect` is a fraction, `effects` are what lies between runs. `remarks` are what one
     should know with the ratios. `in_turn` are the networks that bench --refine=program measured in
     pairs of the other file's build and the baseline's, the largest first. A pair decides by which
-    of its two times is shorter (docs/method/pairs.md), so that what differs from row to row or from
+    of its two times is shorter (docs/method/runs.md), so that what differs from row to row or from
     run to run need not be known, and small differences are found.
     """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From how many copies of one network on, trained at once, the GPU wins, and what a copy takes.
 
-docs/method/many_networks.md defines each figure.
+docs/method/several.md defines each figure.
 """
 
 from dataclasses import dataclass, replace

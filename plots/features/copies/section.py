@@ -33,7 +33,7 @@ _NOTES = (
     "Copies are networks of one kind that train at once on the same rows, each from other "
     "parameters; each is verified. On the CPU each thread trains some of them, one after the "
     "other. On a GPU one kernel trains all of them, or each launch is for all of them, or each "
-    "copy has a stream of its own. docs/method/many_networks.md says more.",
+    "copy has a stream of its own. docs/method/several.md says more.",
 )
 
 

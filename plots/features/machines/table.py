@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Machines side by side as tables, and which of them trains faster, and by how much, in sentences.
 
-docs/method/machines.md defines the interval of a sentence."""
+docs/method/comparing.md defines the interval of a sentence."""
 
 import math
 from collections.abc import Collection, Sequence

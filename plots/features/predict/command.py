@@ -107,7 +107,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ranks",
         metavar="N,...",
         help="print instead what so many of each card would bring, and from which size they would "
-        "train faster than one, as in 2,4,8 (docs/method/ranks.md)",
+        "train faster than one, as in 2,4,8 (docs/method/several.md)",
     )
     parser.add_argument(
         "--link",

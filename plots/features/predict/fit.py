@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the model of model.py, and earns its band: how far off it is where it was not fitted.
 
-docs/method/prediction_fit.md says what is left out.
+docs/evidence/prediction.md says what is left out.
 """
 
 import math

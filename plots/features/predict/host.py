@@ -2,7 +2,7 @@
 """What Python and the processor take for a step of PyTorch's eager loop, whose operations they
 start one by one, on the CPU and for a GPU; and what such a step takes on the CPU.
 
-docs/method/prediction_pytorch.md defines the model. It is fitted to the rows of PyTorch that this
+docs/evidence/prediction_pytorch.md defines the model. It is fitted to the rows of PyTorch that this
 project measured, kept in plots/reference/pytorch_loops.csv.
 """
 

@@ -3,7 +3,7 @@
 published of the link between them, or by a file's own sums; and how much slower training on several
 GPUs was than that says.
 
-docs/method/ranks_predicted.md defines the model.
+docs/method/several.md defines the model.
 """
 
 import math

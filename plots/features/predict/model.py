@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time of a training step on a GPU, from what the step counts and what a data sheet says.
 
-docs/method/prediction_step.md defines the model and justifies each of its parts.
+docs/evidence/prediction.md defines the model and justifies its parts.
 """
 
 import math

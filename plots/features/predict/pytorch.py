@@ -2,7 +2,7 @@
 """PyTorch on a card that was not measured, against PyTorch on the CPU of a file: as measured there,
 or predicted, too. Neither side is ever compared with this program.
 
-docs/method/prediction_pytorch.md says how.
+docs/method/prediction.md says how.
 """
 
 import math

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From which size several cards that were not measured would train faster than one.
 
-docs/method/ranks_predicted.md says how. As with one card, nothing predicted is ever written
+docs/method/several.md says how. As with one card, nothing predicted is ever written
 into a result file.
 """
 

@@ -212,7 +212,7 @@ def together_table(prospect: Prospect, machine: str) -> Table:
         "The band holds 90 % of draws, in which the card, the link and what of the sums the "
         "backward pass hides vary independently, and several cards are slower than that by a loss "
         f"of {100 * error.spread:.0f} % (root mean square), as {error.count} published trainings "
-        "were (docs/method/ranks.md).",
+        "were (docs/method/several.md).",
         "Sums: the share of the time of several that waits for them. Bold, or with an asterisk: "
         "surely faster than one card.",
     )

@@ -2,7 +2,7 @@
 """What software, driver and link add to what a GPU computes, in each execution and placement, and
 in PyTorch; and what a launch takes at least, whatever it computes, on a card's architecture.
 
-docs/method/prediction_step.md says which sources these are, and how well they foretell each other.
+docs/evidence/prediction.md says which sources these are, and how well they foretell.
 """
 
 from __future__ import annotations

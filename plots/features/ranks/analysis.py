@@ -2,7 +2,7 @@
 """From which size several ranks train faster than one process, on the CPU or with a GPU for each,
 and what their sums cost.
 
-docs/method/ranks.md defines each figure.
+docs/method/several.md defines each figure.
 """
 
 from collections.abc import Iterator, Sequence

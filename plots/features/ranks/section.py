@@ -35,7 +35,7 @@ _NOTES = (
     "over MPI before each update; they are verified as one process that trains the whole batch. "
     "One process is the fastest of its executions and numbers of threads. Efficiency: speedup over "
     "one process with the threads of one rank, for each rank. Expected: that process's time "
-    "divided by the ranks, and the sums by themselves. docs/method/ranks.md defines each.",
+    "divided by the ranks, and the sums by themselves. docs/method/several.md defines each.",
 )
 _NOTES_OF = {
     "cuda": "On GPUs each rank has one of its own, and NCCL sums. One GPU is the fastest of its "

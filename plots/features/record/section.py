@@ -62,7 +62,7 @@ def build(files: Sequence[File], context: Context) -> Section:
         Block(
             title="What is timed",
             facts=_METHOD,
-            notes=("docs/method.md in the repository describes the whole method.",),
+            notes=("docs/method in the repository describes the whole method.",),
         )
     )
     tables = (_older(context.older),) if context.older else ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of Shi et al. 2016, seconds per mini-batch, and this project's rows beside it.
 
-docs/method/shi.md says what is compared, and how sure it is.
+docs/method/peers.md says what is compared, and how sure it is.
 """
 
 import math

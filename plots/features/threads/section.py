@@ -3,7 +3,7 @@
 table, and on the page.
 
 As plots/core/crossover.py, with the fewest threads in the place of the CPU and the most in that
-of the GPU; docs/method/refinement.md gives the rules.
+of the GPU; docs/method/runs.md gives the rules.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _NOTES = (
     "The interval is a bootstrap of the repetitions. Pairs are repetitions of both sides in turn, "
     "at sizes between those of the sweep: the interval of the pairs runs from the last sure win of "
     "one side to the first sure win of the other. Lost: the share of the time that following "
-    "the size costs, on average over the sizes measured. docs/method/refinement.md defines each.",
+    "the size costs, on average over the sizes measured. docs/method/runs.md defines each.",
 )
 
 

@@ -2,7 +2,7 @@
 """Why rows take the time they take: where it goes, what threads bring, when a start-up is repaid;
 and what would change the crossover: data on the GPU, CUDA graphs, more CPU threads.
 
-docs/method/why.md defines each figure. Everything comes from one file;
+docs/method/bounds.md defines each figure. Everything comes from one file;
 plots/features/why/section.py shows it.
 """
 
