@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../src/cuda/planning/persistent.h"
+#include "../src/cuda/plan/persistent.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "support.h"
