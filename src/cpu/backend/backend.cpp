@@ -18,6 +18,7 @@
 #include "../plan/primitives.h"
 #include "crossover/cost.h"
 #include "crossover/dense_training.h"
+#include "crossover/executions.h"
 #include "crossover/training.h"
 #include "plan.h"
 #include "probes.h"
@@ -148,9 +149,9 @@ class CpuBackend : public Backend {
       case Execution::automatic:
         return plan_automatic(workload, options);
       default:
-        throw Unsupported(
-            "graphs and persistent kernels are a GPU's; the CPU has eager, winograd, fused and "
-            "auto");
+        throw Unsupported(std::string(facts_of(options.execution).name) +
+                          " is a GPU's; the CPU has " +
+                          names_of_executions(&ExecutionFacts::on_cpu));
     }
   }
 

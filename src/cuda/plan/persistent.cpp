@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <variant>
 
+#include "../../step/overload.h"
 #include "launches/operand.h"
 
 namespace crossover::cuda {
@@ -323,11 +325,12 @@ class SharedLayout {
     const std::int64_t parameters = end_;
     common_.parameters = static_cast<int>(parameters);
     common_.states = kept.states;
+    common_.rule = kept.rule;
     end_ += kept.states * parameters;
     if (stores_gradients_) {
       common_.gradients = take(parameters);
     }
-    if (kept.states == states_of_adamw) {
+    if (kept.rule == KernelRule::adamw) {
       common_.factors = take(2);
     }
     // Twice: the next batch comes in while one is computed.
@@ -431,7 +434,7 @@ struct TrainedSteps {
 /// With steps and as many threads as make it the fastest.
 Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Phasing phasing) {
   Team team{.kind = kind, .blocks = blocks};
-  const Phases phases = phases_of(of_all.layers().size(), of_all.kept.states, phasing);
+  const Phases phases = phases_of(of_all.layers().size(), of_all.kept.rule, phasing);
   PersistentLayout layout = lay_out(
       of_all.layers(), (of_all.batch + team.memories() - 1) / team.memories(), of_all.kept, phases);
   Candidate best;
@@ -458,9 +461,20 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
   return best;
 }
 
+KernelRule rule_of(const Optimizer& rule) {
+  return std::visit(Overload{[](const SgdOptions&) { return KernelRule::sgd; },
+                             [](const MomentumOptions&) { return KernelRule::momentum; },
+                             [](const AdamWOptions&) { return KernelRule::adamw; }},
+                    rule);
+}
+
 Kept kept_of(const DenseStep& step) {
-  return {.states = step.update ? static_cast<int>(step.update->states.size()) : 0,
-          .wanted = wanted_of_row(step)};
+  Kept kept{.wanted = wanted_of_row(step)};
+  if (step.update) {
+    kept.states = static_cast<int>(step.update->states.size());
+    kept.rule = rule_of(step.update->rule);
+  }
+  return kept;
 }
 
 /// `least` is what needs the least memory in a block.
@@ -481,7 +495,7 @@ std::int64_t wanted_of_row(const DenseStep& step) {
   return step.loss.function == LossFunction::cross_entropy ? 1 : step.classes();
 }
 
-Phases phases_of(std::size_t layers, int states, Phasing phasing) {
+Phases phases_of(std::size_t layers, KernelRule rule, Phasing phasing) {
   const auto of = [](Kind kind, std::size_t layer) {
     return Job{.kind = kind, .layer = static_cast<std::uint8_t>(layer)};
   };
@@ -491,7 +505,7 @@ Phases phases_of(std::size_t layers, int states, Phasing phasing) {
     phases.push_back({of(Kind::forward, l)});
   }
   phases.front().insert(phases.front().begin(), of(Kind::load, 0));  // it takes the longest
-  if (states == states_of_adamw) {
+  if (rule == KernelRule::adamw) {
     phases.front().push_back(of(Kind::factors, 0));
   }
   phases.push_back({of(Kind::loss, last)});

@@ -25,7 +25,7 @@ enum class Phasing {
 /// The phases of a step, each with the barrier at its end, before anybody says how their products
 /// are split.
 /// `states`: that the optimizer has of a parameter; two: AdamW's.
-std::vector<std::vector<Job>> phases_of(std::size_t layers, int states, Phasing phasing);
+std::vector<std::vector<Job>> phases_of(std::size_t layers, KernelRule rule, Phasing phasing);
 
 /// The threads that work off a phase.
 struct Team {
@@ -52,7 +52,8 @@ struct PersistentLayout {
 
 /// What the kernel keeps of a row and of a parameter besides.
 struct Kept {
-  int states = 0;           ///< of the optimizer: AdamW's two, momentum's one, SGD's none
+  int states = 0;  ///< of the optimizer
+  KernelRule rule = KernelRule::sgd;
   std::int64_t wanted = 1;  ///< numbers of a row: its label, or a target for each output
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 #include "crossover/executions.h"
 #include "plan.h"
@@ -15,10 +16,12 @@ namespace {
 
 /// Throws Unsupported where no GPU runs so.
 void require_of_gpu(Execution execution) {
-  if (!facts_of(execution).on_gpu || execution == Execution::automatic) {
-    throw Unsupported(
-        "winograd and fused are the CPU's; a GPU has eager, graph, graph-epoch, persistent and "
-        "auto, the fastest of these");
+  if (const ExecutionFacts& facts = facts_of(execution); !facts.on_gpu) {
+    throw Unsupported(std::string(facts.name) + " is the CPU's; a GPU has " +
+                      names_of_executions(&ExecutionFacts::on_gpu));
+  }
+  if (execution == Execution::automatic) {
+    throw Unsupported("auto is several executions, each with a mode of its own");
   }
 }
 

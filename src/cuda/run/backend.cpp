@@ -217,7 +217,8 @@ class GpuBackend : public PlannedGpu {
         (options.execution == Execution::automatic || options.execution == Execution::persistent)) {
       throw Unsupported(
           "persistent and auto are for one process: a kernel can't call NCCL, and each rank might "
-          "choose another way; with --ranks a GPU has eager, overlapped, graph and graph-epoch");
+          "choose another way; with --ranks a GPU has " +
+          names_of_executions(&ExecutionFacts::on_gpu, /*on_ranks=*/true));
     }
     device_.use();
     return options.execution == Execution::automatic

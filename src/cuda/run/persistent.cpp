@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "../../step/overload.h"
 #include "../kernels/persistent.cuh"
 #include "../plan/persistent.h"
 #include "executor.h"
@@ -88,17 +89,17 @@ class Arguments {
       return;
     }
     const Update& update = *step.update;
-    static_assert(std::variant_size_v<Optimizer> == 3, "the kernel has no other rule");
     const UpdateTerms terms{.gradient_factor = update.gradient_factor};
-    if (const auto* adamw = std::get_if<AdamWOptions>(&update.rule)) {
-      of.time = at<std::int32_t>(update.step);
-      of.adamw = adamw->factors<float>(terms);
-      of.clock = adamw->clock();
-    } else if (const auto* momentum = std::get_if<MomentumOptions>(&update.rule)) {
-      of.momentum = momentum->factors<float>(terms);
-    } else {
-      of.sgd = std::get<SgdOptions>(update.rule).factors<float>(terms);
-    }
+    std::visit(Overload{[&](const SgdOptions& sgd) { of.sgd = sgd.factors<float>(terms); },
+                        [&](const MomentumOptions& momentum) {
+                          of.momentum = momentum.factors<float>(terms);
+                        },
+                        [&](const AdamWOptions& adamw) {
+                          of.time = at<std::int32_t>(update.step);
+                          of.adamw = adamw.factors<float>(terms);
+                          of.clock = adamw.clock();
+                        }},
+               update.rule);
     for (std::size_t l = 0; l < step.layers.size(); ++l) {
       set_states(of.layer[l].w, step.layers[l].w, update);
       set_states(of.layer[l].bias, step.layers[l].bias, update);

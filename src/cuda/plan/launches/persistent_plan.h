@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one kernel does that trains a whole order, as data: where it keeps the network, and who of
-// its threads computes what in which order. The planner (planning/persistent.h) decides it,
+// its threads computes what in which order. The planner (plan/persistent.h) decides it,
 // kernels/persistent.cu carries it out.
 #pragma once
 
@@ -45,7 +45,8 @@ constexpr std::size_t most_on_chip_layers = 12;
 constexpr std::size_t most_on_chip_steps = 2;
 constexpr std::size_t most_jobs = 96;
 
-constexpr int states_of_adamw = 2;  ///< of a parameter; momentum has one, SGD none
+/// By which it updates: a rule of crossover/operations/update.h.
+enum class KernelRule : std::uint8_t { sgd, momentum, adamw };
 
 /// A division as a multiplication, for a GPU takes forty instructions to divide.
 struct Divider {
@@ -120,11 +121,12 @@ struct OnChipStep {
 
 struct OnChipPlaces {
   int parameters = 0;  ///< floats of all, and of each of the optimizer's states
-  int states = 0;      ///< that a parameter has: AdamW's two, momentum's one, SGD's none
-  int gradients = 0;   ///< from a parameter to its gradient; 0: that is not stored
-  int inputs = 0;      ///< from one batch's buffer to the other's; the first is the first layer's x
-  Divider by_inputs;   ///< by the first layer's `in`
-  int wanted = 0;      ///< labels, i32 [rows], or targets [rows, outputs]
+  int states = 0;      ///< that a parameter has, at most two
+  KernelRule rule = KernelRule::sgd;
+  int gradients = 0;  ///< from a parameter to its gradient; 0: that is not stored
+  int inputs = 0;     ///< from one batch's buffer to the other's; the first is the first layer's x
+  Divider by_inputs;  ///< by the first layer's `in`
+  int wanted = 0;     ///< labels, i32 [rows], or targets [rows, outputs]
   int wanted_next = 0;  ///< from one batch's labels or targets to the other's
   int row_losses = 0;   ///< [rows]
   int factors = 0;      ///< the two of AdamW's factors that depend on time
