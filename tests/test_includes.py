@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from scripts import ROOT, ran
 
-from tools.console import ROOT
+from tools.environment import VENV
+from tools.stages import weekly
 
 # Each may include itself and those before it.
 ORDERS = {
@@ -50,3 +52,15 @@ def test_what_plans_a_gpu_needs_no_cuda():
         if path.suffix in SOURCES:
             system = re.findall(r"^#include <(cu|nv)", path.read_text(encoding="utf-8"), re.M)
             assert not system, path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not weekly(), reason="a minute of compiling: ./test --all")
+@pytest.mark.parametrize("folder", ["include/crossover", "src/cpu/plan", "src/cuda/plan"])
+def test_a_header_compiles_by_itself(folder):
+    """Of what others build on. The last also shows that it needs no header of CUDA's."""
+    headers = [path for path in (ROOT / folder).rglob("*.h") if not path.stem.endswith("-inl")]
+    command = ["c++", "-std=c++20", "-fsyntax-only", "-w", "-x", "c++", "-I", "include"]
+    libraries = ["-isystem", str(VENV / "include")]  # oneDNN's
+    done = ran(*command, *libraries, *sorted(headers), code=None, cwd=ROOT)
+    assert len(headers) > 1 and done.returncode == 0, done.stderr
