@@ -7,9 +7,9 @@
 #include <set>
 #include <variant>
 
-#include "../src/cpu/primitives.h"
-#include "../src/cpu/program.h"
-#include "../src/cpu/threads.h"
+#include "../src/cpu/base/threads.h"
+#include "../src/cpu/plan/primitives.h"
+#include "../src/cpu/run/program.h"
 #include "crossover/start.h"
 #include "support.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../src/cuda/planning/narrow.h"
+#include "../src/cuda/plan/narrow.h"
 #include "crossover/memory.h"
 #include "cuda_plans.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../src/cuda/planning/tensor_places.h"
+#include "../src/cuda/plan/tensor_places.h"
 #include "crossover/backend.h"
 #include "crossover/networks.h"
 #include "cuda_plans.h"

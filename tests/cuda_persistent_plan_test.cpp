@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../src/cuda/planning/persistent.h"
+#include "../src/cuda/plan/persistent.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "support.h"
@@ -57,7 +57,7 @@ class Walk {
     if (plan.places.gradients > 0) {
       define(plan.places.gradients, plan.places.parameters, "gradients");
     }
-    if (plan.places.states == cuda::states_of_adamw) {
+    if (plan.places.rule == cuda::KernelRule::adamw) {
       define(plan.places.factors, 2, "factors");
     }
   }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "../src/cuda/planning/plan.h"
+#include "../src/cuda/plan/plan.h"
 #include "support.h"
 
 namespace crossover::test {

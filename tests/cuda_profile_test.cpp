@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../src/cuda/backend/profile.h"
+#include "../src/cuda/plan/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <variant>
 
-#include "../src/cuda/planning/run_mode.h"
+#include "../src/cuda/plan/run_mode.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"

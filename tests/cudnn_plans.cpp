@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "../src/cuda/libraries/library.h"
-#include "../src/cuda/planning/plan.h"
+#include "../src/cuda/plan/plan.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/training.h"

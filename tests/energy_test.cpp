@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "../src/cuda/backend/planned.h"
+#include "../src/cuda/plan/planned.h"
 #include "crossover/backend.h"
 #include "support.h"
 

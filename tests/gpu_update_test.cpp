@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "../src/cuda/planning/narrow.h"
+#include "../src/cuda/plan/narrow.h"
 #include "crossover/catalogue.h"
 #include "crossover/float16.h"
 #include "crossover/start.h"

@@ -6,6 +6,7 @@
 
 #include "../src/ranks/share.h"
 #include "crossover/catalogue.h"
+#include "crossover/extensions.h"
 #include "crossover/shared_training.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
@@ -165,12 +166,12 @@ std::string verdict(const Subject& subject, Execution execution, const std::vect
       what = message_of<std::runtime_error>(
           [&] { verify(*program, workload, expected_of(subject, steps, size, by_shares)); });
       restart(*program, workload);
-      program->expect_passes(3);
+      expect_passes(*program, 3);
       for (int pass = 0; pass < 3; ++pass) {
         program->enqueue(0, steps);
         program->wait();
       }
-      EXPECT_EQ(program->seconds_of_passes().size(), astray.size());
+      EXPECT_EQ(seconds_of_passes(*program).size(), astray.size());
       EXPECT_GT(program->profile()[OpCategory::communication], 0);
     }
     end_following(ranks);
@@ -241,7 +242,7 @@ TEST(RanksDeathTest, EndTogetherWhereRankZeroGivesUpAmidAnnouncedPasses) {
           const auto program = shared->compile(workload, options);
           set_data(*program, workload, subject.data);
           restart(*program, workload);
-          program->expect_passes(3);
+          expect_passes(*program, 3);
           program->enqueue(0, std::ssize(workload.order));
         });
       },

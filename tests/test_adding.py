@@ -99,10 +99,10 @@ def forgotten() -> Iterator[tuple[str, str, str, str, str]]:
     ):
         yield line.split("(")[0].split(" =")[0].split()[-1], member, line, listed, "Operation"
     lower = "void lower(const Scale& op, Lowering& to);\n"
-    yield "cpu", "src/cpu/operations/operations.h", lower, "src/cpu/lowering.cpp", "Scale"
+    yield "cpu", "src/cpu/operations/operations.h", lower, "src/cpu/operations/lower.cpp", "Scale"
     rule = "void plan_operation(const Scale& scale, StepPlanner& step);\n"
-    planner = "src/cuda/planning/step_planner.cpp"
-    yield "cuda", "src/cuda/operations/operations.h", rule, planner, "Scale"
+    planner = "src/cuda/plan/step_planner.cpp"
+    yield "cuda", "src/cuda/plan/operations/operations.h", rule, planner, "Scale"
     backward = "  void backward(LayerBackward& step) const;\n"
     layer = "include/crossover/layers.h"
     yield "backward", layer, backward, "src/models/model.cpp", "LayerKindType"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "crossover/catalogue.h"
+#include "crossover/executions.h"
 #include "crossover/fingerprint.h"
 #include "crossover/networks.h"
 #include "crossover/reference.h"
@@ -467,8 +468,12 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
     add_compiler(gpu, all);
     add_missing(gpu, all);
     // What the time does not suffice for is an operation, which networks hold too.
-    for (const char* how : {"eager", "graph", "graph-epoch", "persistent", "auto"}) {
-      add_networks(gpu, how);
+    for (std::size_t risk = 0; risk <= most_risk; ++risk) {
+      for (const ExecutionFacts& one : execution_table) {
+        if (one.on_gpu && !one.on_ranks_alone && one.risk == risk) {
+          add_networks(gpu, std::string(one.name));
+        }
+      }
     }
     add_precisions(gpu, [&](Precision precision) { add_fusions(gpu, precision, all); });
     for (const Execution execution : {Execution::eager, Execution::graph}) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "crossover/extensions.h"
 #include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/families.h"
@@ -23,8 +24,8 @@ class PreparedSum : public PreparedBenchmark {
   void start() override {
     upload([](std::size_t /*i*/) { return 0.0F; });
   }
-  void expect(std::int64_t iterations) override { program_->expect_passes(iterations); }
-  std::vector<double> seconds_of_ranks() override { return program_->seconds_of_passes(); }
+  void expect(std::int64_t iterations) override { expect_passes(*program_, iterations); }
+  std::vector<double> seconds_of_ranks() override { return seconds_of_passes(*program_); }
   void run() override {
     program_->enqueue(0, 1);
     program_->wait();

@@ -12,6 +12,7 @@
 
 #include "base/times.h"
 #include "crossover/cost.h"
+#include "crossover/extensions.h"
 #include "crossover/fingerprint.h"
 #include "crossover/product.h"
 #include "crossover/reference.h"
@@ -34,9 +35,9 @@ class PreparedTraining : public PreparedBenchmark {
     started_ = std::chrono::steady_clock::now();
   }
 
-  void expect(std::int64_t iterations) override { made_.program->expect_passes(iterations); }
+  void expect(std::int64_t iterations) override { expect_passes(*made_.program, iterations); }
 
-  std::vector<double> seconds_of_ranks() override { return made_.program->seconds_of_passes(); }
+  std::vector<double> seconds_of_ranks() override { return seconds_of_passes(*made_.program); }
 
   void run() override {
     made_.program->enqueue(0, made_.steps());

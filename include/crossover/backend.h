@@ -190,53 +190,23 @@ class Program {
   virtual void upload(Id id, std::span<const std::byte> from) = 0;
   virtual void download(Id id, std::span<std::byte> to) = 0;
 
-  /// The same of one of its copies (ProgramFacts::copies): upload() is to each of them, download()
-  /// from the first, enqueue() for all.
-  virtual void upload_to(std::int64_t /*copy*/, Id id, std::span<const std::byte> from) {
-    upload(id, from);
-  }
-  virtual void download_from(std::int64_t /*copy*/, Id id, std::span<std::byte> to) {
-    download(id, to);
-  }
-  virtual void enqueue_for(std::int64_t /*copy*/, std::int64_t first, std::int64_t count) {
-    enqueue(first, count);
-  }
-
-  /// Copies one row of a data tensor. Other threads may do so while steps run that do not read it.
-  /// Throws Unsupported where data can only be copied as a whole.
-  virtual void upload_row(Id /*id*/, std::int64_t /*row*/, std::span<const std::byte> /*from*/) {
-    throw Unsupported("this device takes no rows while it trains");
-  }
-
   /// Enqueues positions [first, first + count) of the order after everything enqueued before.
   virtual void enqueue(std::int64_t first, std::int64_t count) = 0;
 
   /// Blocks until all enqueued work is done.
   virtual void wait() = 0;
 
-  /// From now on enqueue_joined() trains `others`, too, which were compiled alike and outlive this
-  /// one, in launches of its own. False where there is no such launch, and nothing changes.
-  virtual bool join(std::span<Program* const> /*others*/) { return false; }
-
-  /// enqueue() of each that has joined. They must have been waited for before this one follows
-  /// their own enqueue(), or the other way round.
-  virtual void enqueue_joined(std::int64_t /*first*/, std::int64_t /*count*/) {
-    throw std::logic_error("no Program has joined");
-  }
-
-  /// Says that so many passes over the whole order follow, each with a wait(), and nothing else:
-  /// what others must be told is told now, not between them.
-  virtual void expect_passes(std::int64_t /*count*/) {}
-
-  /// Behind those passes the seconds that they took on each rank, but for rank 0, which has the
-  /// clock; empty where there is but one.
-  virtual std::vector<double> seconds_of_passes() { return {}; }
-
   /// Runs the whole order once more and times each piece. Reading the clock between pieces takes
   /// time too, so this is never the measured run.
   virtual Profile profile() = 0;
 
   [[nodiscard]] const ProgramFacts& facts() const { return facts_; }
+
+  /// What only some Programs can do (extensions.h); null where this one can't.
+  template <class T>
+  [[nodiscard]] T* extension() {
+    return dynamic_cast<T*>(this);
+  }
 
   /// Says that Execution::automatic came to it, on the threads that have any work.
   void set_chosen(const Choice& choice) {
@@ -267,7 +237,7 @@ class Plan {
   /// What the Program's facts will say.
   [[nodiscard]] virtual std::int64_t launches() const = 0;
 
-  /// Whether Programs of it join().
+  /// Whether Programs of it join (TrainsCopies::join()).
   [[nodiscard]] virtual bool joins() const { return false; }
 
   /// See ProgramFacts.
@@ -294,7 +264,7 @@ struct Estimate {
                             ///< and where it is all of them, 0
   std::int64_t bytes = 0;   ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
   std::int64_t workspace_bytes = 0;  ///< of these the most that the libraries may use
-  bool joins = false;                ///< whether Programs of it join()
+  bool joins = false;                ///< see Plan::joins()
   std::int64_t copies = 1;           ///< see ProgramFacts
 };
 

@@ -53,15 +53,15 @@ class BackendOver : public Backend {
 /// CPU each thread trains some of the copies, one after the other, and each copy has one thread.
 /// The last ones, for which there are more threads than copies, go one by one with all threads each
 /// where a trial finds that faster; `now` is its clock. On a GPU all are of one Program
-/// (CompileOptions::copies), or train in one launch (Program::join()), or each has a stream. What
-/// Execution::automatic comes to is decided with the first copy alone. Each copy has the rows for
-/// itself.
+/// (CompileOptions::copies), or train in one launch (TrainsCopies::join()), or each has a stream.
+/// What Execution::automatic comes to is decided with the first copy alone. Each copy has the rows
+/// for itself.
 std::unique_ptr<Backend> make_copies_backend(const Backend& own, std::int64_t copies,
                                              Stopwatch now = steady_seconds);
 
 /// Batches that are assembled from rows while a network trains, as a framework's data loader does,
 /// instead of lying ready. Compiles for `own`, which must take single rows
-/// (Program::upload_row), and outlive it. A Program keeps the whole data set aside. Of each batch
+/// (TakesRows), and outlive it. A Program keeps the whole data set aside. Of each batch
 /// the rows are brought, one by one and in the epoch's order (Workload::epoch), to where its step
 /// reads them: by `workers` threads, each of which has every workers-th batch and goes ahead of the
 /// training by as many batches as there are workers; or, without any, by the thread that trains,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "crossover/backend.h"
@@ -73,6 +74,21 @@ inline constexpr std::array execution_table{
 constexpr const ExecutionFacts& facts_of(Execution execution) {
   return *std::find_if(execution_table.begin(), execution_table.end(),
                        [=](const ExecutionFacts& one) { return one.execution == execution; });
+}
+
+/// "eager, winograd, fused and auto": what one process has on a device (`on`), or several ranks.
+inline std::string names_of_executions(bool ExecutionFacts::*on, bool on_ranks = false) {
+  std::string names;
+  std::string_view last;
+  for (const ExecutionFacts& one : execution_table) {
+    if (one.*on && (on_ranks ? one.on_ranks : !one.on_ranks_alone)) {
+      if (!last.empty()) {
+        names += (names.empty() ? "" : ", ") + std::string(last);
+      }
+      last = one.name;
+    }
+  }
+  return names.empty() ? std::string(last) : names + " and " + std::string(last);
 }
 
 }  // namespace crossover

@@ -255,7 +255,7 @@ def _operations(mlp: Mlp, batch: int) -> tuple[Operation, ...]:
 
 def _gpu_launches(mlp: Mlp, batch: int) -> int:
     """How many launches the CUDA backend makes of a step, eagerly with the data on the GPU:
-    src/cuda/operations, where a library has every form of a product."""
+    src/cuda/plan/operations, where a library has every form of a product."""
     half = mlp.precision in ("bf16", "f16")
     layers = list(pairwise(mlp.widths))
     relu = mlp.activation == "relu"

@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "../automatic/automatic.h"
-#include "../cpu/threads.h"
+#include "../cpu/base/threads.h"
 #include "crossover/backend_over.h"
 #include "crossover/executions.h"
+#include "crossover/extensions.h"
 #include "crossover/training.h"
 
 namespace crossover {
@@ -117,10 +118,12 @@ class CopiesProgram : public Program {
         copies_(std::move(copies)),
         programs_(std::move(programs)),
         sharing_(sharing),
+        of_all_(programs_.front()->facts().copies > 1 ? programs_.front()->extension<TrainsCopies>()
+                                                      : nullptr),
         joined_(join_all()) {
-    const std::int64_t programs_like_it = is_one() ? 1 : copies_.count();
+    const std::int64_t programs_like_it = of_all_ != nullptr ? 1 : copies_.count();
     facts_.bytes *= programs_like_it;
-    facts_.launches *= joined_ ? 1 : programs_like_it;
+    facts_.launches *= joined_ != nullptr ? 1 : programs_like_it;
     facts_.reorders.count *= programs_like_it;
     facts_.reorders.bytes *= programs_like_it;
     if (facts_.threads) {
@@ -143,11 +146,11 @@ class CopiesProgram : public Program {
         for_each_place(copy, losses, [&](float& loss, std::size_t place) {
           std::memcpy(&loss, from.data() + place, sizeof(float));
         });
-        program_of(copy).upload_to(copy, id, std::as_bytes(std::span(losses)));
+        upload_to(copy, id, std::as_bytes(std::span(losses)));
       });
     } else {
       const std::int64_t copy = copies_.copy(id);
-      program_of(copy).upload_to(copy, copies_.number(id), from);
+      upload_to(copy, copies_.number(id), from);
     }
   }
 
@@ -155,37 +158,41 @@ class CopiesProgram : public Program {
     wait_if_joined();
     if (copies_.role(id) == Role::loss) {
       for_each_loss(to.size(), [&](std::int64_t copy, std::vector<float>& losses) {
-        program_of(copy).download_from(copy, id, std::as_writable_bytes(std::span(losses)));
+        download_from(copy, id, std::as_writable_bytes(std::span(losses)));
         for_each_place(copy, losses, [&](const float& loss, std::size_t place) {
           std::memcpy(to.data() + place, &loss, sizeof(float));
         });
       });
     } else {
       const std::int64_t copy = copies_.copy(id);
-      program_of(copy).download_from(copy, copies_.number(id), to);
+      download_from(copy, copies_.number(id), to);
     }
   }
 
   void enqueue(std::int64_t first, std::int64_t count) override {
     const std::int64_t copies = copies_.count();
-    if (joined_) {
+    if (joined_ != nullptr) {
       const bool all_alike = first % copies == 0 && count % copies == 0;
       if (all_alike_ != all_alike) {
         wait();
         all_alike_ = all_alike;
       }
       if (all_alike) {
-        programs_.front()->enqueue_joined(first / copies, count / copies);
+        joined_->enqueue_joined(first / copies, count / copies);
         return;
       }
     }
     const auto one_by_one = [&](std::int64_t from, std::int64_t end) {
       for (std::int64_t position = from; position < end; ++position) {
         const std::int64_t copy = position % copies;
-        program_of(copy).enqueue_for(copy, position / copies, 1);
+        if (of_all_ != nullptr) {
+          of_all_->enqueue_for(copy, position / copies, 1);
+        } else {
+          program_of(copy).enqueue(position / copies, 1);
+        }
       }
     };
-    if (is_one()) {
+    if (of_all_ != nullptr) {
       const std::int64_t end = first + count;
       const std::int64_t first_of_all = std::min(end, (first + copies - 1) / copies * copies);
       const std::int64_t end_of_all = std::max(first_of_all, end / copies * copies);
@@ -213,7 +220,7 @@ class CopiesProgram : public Program {
   }
 
   void wait() override {
-    if (joined_ && all_alike_) {
+    if (joined_ != nullptr && all_alike_) {
       programs_.front()->wait();  // to ask each would take a microsecond
       return;
     }
@@ -236,24 +243,38 @@ class CopiesProgram : public Program {
   [[nodiscard]] Programs take_programs() { return std::move(programs_); }
 
  private:
-  /// Whether one Program trains all copies.
-  [[nodiscard]] bool is_one() const { return programs_.front()->facts().copies > 1; }
-  [[nodiscard]] bool join_all() const {
+  [[nodiscard]] TrainsCopies* join_all() const {
     std::vector<Program*> others;
     for (const auto& program : std::span(programs_).subspan(1)) {
       others.push_back(program.get());
     }
-    return !others.empty() && programs_.front()->join(others);
+    auto* first = programs_.front()->extension<TrainsCopies>();
+    return first != nullptr && !others.empty() && first->join(others) ? first : nullptr;
   }
   /// What one Program has enqueued may be the others' work.
   void wait_if_joined() {
-    if (joined_) {
+    if (joined_ != nullptr) {
       wait();
     }
   }
 
+  /// Where each copy has a Program of its own.
   [[nodiscard]] Program& program_of(std::int64_t copy) const {
-    return is_one() ? *programs_.front() : *programs_[static_cast<std::size_t>(copy)];
+    return *programs_[static_cast<std::size_t>(copy)];
+  }
+  void upload_to(std::int64_t copy, Id id, std::span<const std::byte> from) const {
+    if (of_all_ != nullptr) {
+      of_all_->upload_to(copy, id, from);
+    } else {
+      program_of(copy).upload(id, from);
+    }
+  }
+  void download_from(std::int64_t copy, Id id, std::span<std::byte> to) const {
+    if (of_all_ != nullptr) {
+      of_all_->download_from(copy, id, to);
+    } else {
+      program_of(copy).download(id, to);
+    }
   }
 
   /// work(copy, its losses); throws std::invalid_argument where all are of another size.
@@ -280,8 +301,9 @@ class CopiesProgram : public Program {
   const Copies copies_;
   Programs programs_;
   const Sharing sharing_;
-  const bool joined_;
-  bool all_alike_ = true;  ///< what was enqueued last
+  TrainsCopies* const of_all_;  ///< the one Program of all copies; null: each has its own
+  TrainsCopies* const joined_;  ///< the first of theirs, whose launches train all; null: none does
+  bool all_alike_ = true;       ///< what was enqueued last
 };
 
 class CopiesPlan : public Plan {

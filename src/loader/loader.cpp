@@ -16,6 +16,7 @@
 
 #include "crossover/backend.h"
 #include "crossover/backend_over.h"
+#include "crossover/extensions.h"
 #include "crossover/random.h"
 #include "crossover/training.h"
 
@@ -43,7 +44,7 @@ class Loader {
  public:
   /// Batches that follow each other lie in slots of their own, workers + 1 of them. `to` must
   /// outlive it.
-  Loader(Program& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
+  Loader(TakesRows& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
          int workers);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -79,7 +80,7 @@ class Loader {
   void work(int worker);
   void bring(const LoadedBatch& batch) const;
 
-  Program& to_;
+  TakesRows& to_;
   std::vector<LoadedTensor> data_;
   const std::vector<LoadedBatch> batches_;
 
@@ -98,7 +99,7 @@ class Loader {
 
 }  // namespace
 
-Loader::Loader(Program& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
+Loader::Loader(TakesRows& to, std::vector<LoadedTensor> data, std::vector<LoadedBatch> batches,
                int workers)
     : to_(to),
       data_(std::move(data)),
@@ -251,10 +252,12 @@ class LoadingProgram : public Program {
                       .row_bytes = row_bytes(whole[id]),
                       .rows = std::vector<std::byte>(static_cast<std::size_t>(bytes(whole[id])))});
       rows_ = rows_of(whole[id]);
-      const auto row = static_cast<std::size_t>(data.back().row_bytes);
-      own_->upload_row(id, 0, std::span(data.back().rows).first(row));  // throws where it can't
     }
-    loader_.emplace(*own_, std::move(data), std::move(batches), workers);
+    auto* by_row = own_->extension<TakesRows>();
+    if (by_row == nullptr) {
+      throw Unsupported("this device takes no rows while it trains");
+    }
+    loader_.emplace(*by_row, std::move(data), std::move(batches), workers);
   }
 
   void upload(Id id, std::span<const std::byte> from) override {

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "crossover/backend_over.h"
 #include "crossover/executions.h"
+#include "crossover/extensions.h"
 #include "share.h"
 
 namespace crossover {
@@ -23,7 +24,7 @@ std::int64_t next_number() {
 }
 
 /// The training of the whole batch, on rank 0.
-class SharedProgram : public Program {
+class SharedProgram : public Program, public TakesPasses {
  public:
   SharedProgram(Ranks& ranks, std::int64_t number, std::unique_ptr<Share> own,
                 const TrainingOptions& whole)

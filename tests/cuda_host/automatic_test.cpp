@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "backend/planned.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
@@ -9,6 +8,7 @@
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "emulated.h"
+#include "plan/planned.h"
 #include "support.h"
 
 namespace crossover::test {

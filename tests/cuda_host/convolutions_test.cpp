@@ -5,13 +5,13 @@
 
 #include <gmock/gmock.h>
 
-#include "backend/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "libraries/library.h"
+#include "run/backend.h"
 #include "support.h"
 
 namespace crossover::test {

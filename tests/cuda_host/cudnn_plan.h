@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/runtime.h"
+#include "base/runtime.h"
 #include "libraries/library.h"
 #include "memory.h"
 #include "ranges.h"

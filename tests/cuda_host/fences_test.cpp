@@ -8,8 +8,8 @@
 #include "crossover/probe.h"
 #include "emulated.h"
 #include "fences.h"
-#include "kernels/bind.h"
 #include "owners.h"
+#include "run/bind.h"
 #include "support.h"
 
 namespace cuda_host::test {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backend/runtime.h"
+#include "base/runtime.h"
 #include "crossover/backend.h"
 #include "crossover/catalogue.h"
 #include "crossover/networks.h"

@@ -5,13 +5,13 @@
 
 #include <functional>
 
-#include "backend/backend.h"
 #include "crossover/backend_over.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "emulated.h"
 #include "refusing_library.h"
+#include "run/backend.h"
 #include "support.h"
 
 namespace crossover::test {

@@ -8,7 +8,7 @@
 
 #include "cuda_host.h"
 #include "emulated.h"
-#include "planning/persistent.h"
+#include "plan/persistent.h"
 
 namespace crossover::test {
 

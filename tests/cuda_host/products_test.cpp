@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "backend/backend.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "refusing_library.h"
+#include "run/backend.h"
 #include "support.h"
 
 namespace crossover::test {

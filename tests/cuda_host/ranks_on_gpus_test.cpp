@@ -5,12 +5,13 @@
 
 #include <cstdlib>
 
+#include "crossover/extensions.h"
 #include "crossover/shared_training.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
 #include "cuda_host.h"
 #include "libraries/library.h"
-#include "planning/plan.h"
+#include "plan/plan.h"
 #include "process_ranks.h"
 #include "support.h"
 
@@ -99,12 +100,12 @@ std::string verdict(const Trained& training, CompileOptions options, const Emula
       set_data(*program, workload, training.data);
       verify(*program, workload, expected, options.precision);
       restart(*program, workload);
-      program->expect_passes(2);
+      expect_passes(*program, 2);
       for (int pass = 0; pass < 2; ++pass) {
         program->enqueue(0, steps);
         program->wait();
       }
-      EXPECT_EQ(program->seconds_of_passes().size(), static_cast<std::size_t>(emulated.ranks));
+      EXPECT_EQ(seconds_of_passes(*program).size(), static_cast<std::size_t>(emulated.ranks));
       EXPECT_GT(program->profile()[OpCategory::communication], 0);
       program->enqueue(0, 1);  // and is destroyed with work in flight
     } catch (const std::runtime_error& error) {

@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "crossover/float16.h"
-#include "kernels/elementwise.h"
-#include "kernels/site.h"
 #include "owners.h"
+#include "plan/launches/elementwise.h"
+#include "plan/launches/site.h"
 
 namespace cuda_host::test {
 namespace {

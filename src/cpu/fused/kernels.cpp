@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels.h"
 
-#include "../targets.h"
+#include "../base/targets.h"
 
 // Highway compiles what lies between its markers once for each target.
 #undef HWY_TARGET_INCLUDE

@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace crossover::cpu::fused::HWY_NAMESPACE {
 namespace {
 
-#include "../approximations-inl.h"
+#include "../base/approximations-inl.h"
 #include "crossover/activations-inl.h"
 
 /// What their formulas are written in.

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "../program.h"
-#include "../threads.h"
+#include "../base/threads.h"
+#include "../run/program.h"
 #include "crossover/dense_training.h"
 #include "kernels.h"
 #include "steps.h"

@@ -14,8 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "../program.h"
-#include "../threads.h"
+#include "../base/threads.h"
+#include "../run/program.h"
+#include "crossover/extensions.h"
 #include "crossover/training.h"
 #include "steps.h"
 
@@ -64,7 +65,7 @@ class Barrier {
 
 // ---- The program
 
-class FusedProgram : public Program {
+class FusedProgram : public Program, public TakesRows {
  public:
   FusedProgram(const Workload& workload, const std::vector<DenseStep>& training,
                const CompileOptions& options, std::int64_t bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training step of few samples, which would leave most lanes idle: features lie along the lanes
 // of vectors, and each sample is a row of a matrix (see Batch).
-#include "../targets.h"
+#include "../base/targets.h"
 #include "kernels.h"
 
 // Highway compiles what lies between its markers once for each target.

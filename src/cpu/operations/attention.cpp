@@ -8,10 +8,10 @@
 #include <cmath>
 #include <utility>
 
-#include "../attention_tiles.h"
-#include "../loops.h"
-#include "../threads.h"
-#include "../vector.h"
+#include "../base/attention_tiles.h"
+#include "../base/loops.h"
+#include "../base/threads.h"
+#include "../base/vector.h"
 #include "crossover/float16.h"
 #include "operations.h"
 

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "../base/threads.h"
 #include "../fused/kernels.h"
-#include "../primitives.h"
-#include "../threads.h"
+#include "../plan/primitives.h"
 #include "crossover/float16.h"
 #include "crossover/operations/dense.h"
 #include "operations.h"

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "../loops.h"
-#include "../threads.h"
-#include "../vector.h"
+#include "../base/loops.h"
+#include "../base/threads.h"
+#include "../base/vector.h"
 #include "crossover/float16.h"
 #include "crossover/random.h"
 #include "operations.h"

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "../layout.h"
-#include "../loops.h"
-#include "../primitives.h"
-#include "../threads.h"
-#include "../vector.h"
+#include "../base/layout.h"
+#include "../base/loops.h"
+#include "../base/threads.h"
+#include "../base/vector.h"
+#include "../plan/primitives.h"
 #include "../winograd/passes.h"
 #include "operations.h"
 

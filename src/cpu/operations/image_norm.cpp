@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "../layout.h"
-#include "../vector.h"
+#include "../base/layout.h"
+#include "../base/vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "../loops.h"
-#include "../vector.h"
+#include "../base/loops.h"
+#include "../base/vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "../layout.h"
-#include "../threads.h"
+#include "../base/layout.h"
+#include "../base/threads.h"
 #include "crossover/float16.h"
 #include "operations.h"
 

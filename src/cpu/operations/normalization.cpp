@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 
-#include "../layout.h"
-#include "../loops.h"
-#include "../threads.h"
-#include "../vector.h"
+#include "../base/layout.h"
+#include "../base/loops.h"
+#include "../base/threads.h"
+#include "../base/vector.h"
 #include "operations.h"
 
 namespace crossover::cpu {

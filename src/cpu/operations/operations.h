@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the CPU runs each operation: a function for each adds the operation's kernels. One that is
-// missing here does not compile in ../lowering.cpp.
+// missing here does not compile in lower.cpp.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <type_traits>
 #include <vector>
 
-#include "../lowering.h"
+#include "../plan/lowering.h"
+#include "crossover/backend.h"
 #include "crossover/step.h"
 
 namespace crossover::cpu {
@@ -84,5 +86,12 @@ struct UpdateSpan {
 std::vector<UpdateSpan> update_spans(Lowering& to,
                                      const std::vector<const std::vector<Id>*>& arrays,
                                      const std::vector<double>& weight_decay);
+
+/// All steps of a Workload that does check(). Where oneDNN has a say in a layout it is asked, which
+/// makes descriptions for `engine`, but neither code nor memory. `execution`: eager, winograd or
+/// overlapped. `ranks`: where the Workload sums over them. Throws Unsupported, dnnl::error.
+LoweredWorkload lower(const Workload& workload, int threads, const dnnl::engine& engine,
+                      const std::map<Id, Layout>& settled = {},
+                      Execution execution = Execution::eager, Ranks* ranks = nullptr);
 
 }  // namespace crossover::cpu

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <variant>
 
+#include "../base/threads.h"
+#include "../base/vector.h"
 #include "../fused/kernels.h"
-#include "../primitives.h"
-#include "../threads.h"
-#include "../vector.h"
+#include "../plan/primitives.h"
 #include "operations.h"
 
 namespace crossover::cpu {

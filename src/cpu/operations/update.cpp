@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "../threads.h"
+#include "../base/threads.h"
 #include "crossover/backend.h"
 #include "crossover/memory.h"
 #include "crossover/ranks.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <variant>
 
-#include "../layout.h"
-#include "../primitives.h"
-#include "../threads.h"
+#include "../base/layout.h"
+#include "../base/threads.h"
+#include "../plan/primitives.h"
 #include "kernels.h"
 
 namespace crossover::cpu::winograd {

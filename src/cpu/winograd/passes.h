@@ -2,7 +2,7 @@
 // Convolutions as Execution::winograd runs them: which it takes, and their passes as kernels.
 #pragma once
 
-#include "../lowering.h"
+#include "../plan/lowering.h"
 
 namespace crossover::cpu::winograd {
 

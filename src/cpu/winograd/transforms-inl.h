@@ -16,7 +16,7 @@
 
 #include <hwy/highway.h>
 
-#include "../vectors-inl.h"
+#include "../base/vectors-inl.h"
 #include "kernels.h"
 // clang-format on
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attention.h"
+#include "../plan/launches/attention.h"
 
 #include <cfloat>
 #include <cmath>
 
+#include "../plan/launches/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
-#include "site.h"
 
 namespace crossover::cuda {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "elementwise.h"
+#include "../plan/launches/elementwise.h"
 
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <variant>
 
+#include "../plan/launches/site.h"
 #include "convert.cuh"
 #include "crossover/random.h"
 #include "networks.cuh"
-#include "site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "normalization.h"
+#include "../plan/launches/normalization.h"
 
 #include <cmath>
 #include <type_traits>
 
+#include "../plan/launches/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
-#include "site.h"
 
 namespace crossover::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "loss.h"
+#include "../plan/launches/loss.h"
 
 #include <cfloat>
 #include <cmath>

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "../plan/launches/operand.h"
+#include "../plan/launches/site.h"
 #include "grid.cuh"
-#include "operand.h"
-#include "site.h"
 
 namespace crossover::cuda {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optimizer.h"
+#include "../plan/launches/optimizer.h"
 
 #include <type_traits>
 #include <variant>

@@ -260,7 +260,7 @@ __device__ void for_each_parameter(const PersistentArguments& of, float* shared,
     if (states > 0) {
       part(shifted(tensor.m, shift), on_chip + next, rows, room, columns);
     }
-    if (states == states_of_adamw) {
+    if (states > 1) {
       part(shifted(tensor.v, shift), on_chip + 2 * next, rows, room, columns);
     }
   };

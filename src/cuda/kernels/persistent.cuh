@@ -8,11 +8,11 @@
 
 #include <cstdint>
 
+#include "../plan/launches/operand.h"
+#include "../plan/launches/persistent_plan.h"
+#include "../plan/launches/site.h"
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
-#include "operand.h"
-#include "persistent_plan.h"
-#include "site.h"
 
 namespace crossover::cuda {
 

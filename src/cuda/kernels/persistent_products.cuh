@@ -59,12 +59,14 @@ class Updater {
   __device__ void update(int at, const float4& gradient, int count) const {
     float* const place = shared_ + at;
     const int next = of_.places.parameters;
-    if (of_.places.states == states_of_adamw) {
-      update4_by_adamw(of_, shared_ + of_.places.factors, tensor_.keep, place, gradient, count);
-    } else if (of_.places.states > 0) {
-      update4(of_.momentum, place, next, gradient, count);
-    } else {
-      update4(of_.sgd, place, next, gradient, count);
+    switch (of_.places.rule) {
+      case KernelRule::adamw:
+        return update4_by_adamw(of_, shared_ + of_.places.factors, tensor_.keep, place, gradient,
+                                count);
+      case KernelRule::momentum:
+        return update4(of_.momentum, place, next, gradient, count);
+      case KernelRule::sgd:
+        return update4(of_.sgd, place, next, gradient, count);
     }
   }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pool.h"
+#include "../plan/launches/pool.h"
 
 #include <type_traits>
 
+#include "../plan/launches/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
-#include "site.h"
 
 namespace crossover::cuda {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sequence.h"
+#include "../plan/launches/sequence.h"
 
 #include <type_traits>
 #include <variant>
 
+#include "../plan/launches/site.h"
 #include "convert.cuh"
 #include "crossover/functions.h"
 #include "grid.cuh"
-#include "site.h"
 
 namespace crossover::cuda {
 namespace {

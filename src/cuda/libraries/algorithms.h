@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../backend/runtime.h"
+#include "../base/runtime.h"
 #include "crossover/alive.h"
 #include "crossover/backend.h"
 #include "library.h"

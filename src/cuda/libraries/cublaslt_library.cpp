@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "../backend/runtime.h"
-#include "../planning/plan.h"
+#include "../base/runtime.h"
+#include "../plan/plan.h"
 #include "crossover/backend.h"
 #include "crossover/memory.h"
 #include "library.h"

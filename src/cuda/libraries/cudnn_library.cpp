@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "../backend/runtime.h"
-#include "../planning/plan.h"
+#include "../base/runtime.h"
+#include "../plan/plan.h"
 #include "crossover/backend.h"
 
 namespace crossover::cuda {

@@ -13,9 +13,9 @@
 #include <string>
 #include <tuple>
 
+#include "../plan/forms.h"
 #include "crossover/backend.h"
 #include "crossover/ranks.h"
-#include "forms.h"
 
 namespace crossover::cuda {
 

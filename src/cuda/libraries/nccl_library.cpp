@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "../backend/runtime.h"
+#include "../base/runtime.h"
 #include "library.h"
 
 namespace crossover::cuda {

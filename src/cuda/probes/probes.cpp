@@ -17,10 +17,10 @@
 
 #include "../../probe/expected.h"
 #include "../../step/overload.h"
-#include "../backend/runtime.h"
+#include "../base/runtime.h"
 #include "../libraries/algorithms.h"
 #include "../libraries/library.h"
-#include "../planning/plan.h"
+#include "../plan/plan.h"
 #include "crossover/backend.h"
 #include "crossover/float16.h"
 #include "crossover/probe.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fences.h"
-#include "kernels/bind.h"
-#include "kernels/operand.h"
+#include "plan/launches/operand.h"
+#include "run/bind.h"
 
 namespace crossover::cuda {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "backend/runtime.h"
+#include "base/runtime.h"
 
 namespace crossover::cuda {
 

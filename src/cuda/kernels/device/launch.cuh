@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "../../backend/runtime.h"
+#include "../../base/runtime.h"
 
 namespace crossover::cuda {
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs by one kernel, however many: Execution::persistent.
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "../../step/overload.h"
+#include "../kernels/persistent.cuh"
+#include "../plan/persistent.h"
+#include "executor.h"
+#include "footprint.h"
+
+namespace crossover::cuda {
+namespace {
+
+/// From tensors to the kernel's arguments.
+class Arguments {
+ public:
+  explicit Arguments(const Running& running)
+      : running_(running), persistent_(*running.plan.persistent) {}
+
+  [[nodiscard]] PersistentArguments made() const {
+    PersistentArguments of;
+    const DenseStep& first = persistent_.dense.front();
+    of.layers = static_cast<int>(first.layers.size());
+    of.places = persistent_.places;
+    if (persistent_.team == TeamKind::cluster) {
+      of.memories_log2 = std::countr_zero(static_cast<unsigned>(persistent_.blocks));
+    }
+    if (!persistent_.is_on_chip()) {
+      of.workspace = running_.binding.address<float>(persistent_.workspace);
+    }
+    for (std::size_t l = 0; l < first.layers.size(); ++l) {
+      of.layer[l] = {.on_chip = persistent_.layers[l],
+                     .w = {.values = at<float>(first.layers[l].w)},
+                     .bias = {.values = at<float>(first.layers[l].bias)}};
+    }
+    const std::int64_t wanted = wanted_of_row(first);
+    for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
+      const DenseStep& step = persistent_.dense[s];
+      of.step[s] = persistent_.steps[s];
+      const auto summed = static_cast<double>(step.batch * wanted);
+      of.mean_factor[s] = 1 / summed;
+      of.loss_factor[s] = static_cast<float>(step.loss.scale / summed);
+    }
+    of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
+    of.inputs = at<float>(source(first.inputs()));
+    of.wanted = at<std::int32_t>(source(first.loss.wanted));
+    of.wanted_of_row = static_cast<int>(wanted);
+    of.loss_function = first.loss.function;
+    of.loss = at<float>(first.loss.loss);
+    set_optimizer(of, first);
+    return of;
+  }
+
+  void keep(PersistentArguments& of, std::int64_t run) const {
+    const DenseStep& step = persistent_.dense[static_cast<std::size_t>(running_.run(run).step)];
+    for (std::size_t l = 0; l < step.layers.size(); ++l) {
+      of.kept[l] = kept(step, step.layers[l]);
+    }
+  }
+
+ private:
+  [[nodiscard]] Id source(Id view) const { return running_.workload[view].source; }
+  template <class T>
+  [[nodiscard]] T* at(Id id) const {
+    return running_.binding.address<T>(running_.plan[id].offset);
+  }
+
+  [[nodiscard]] KeptLayer kept(const DenseStep& step, const DenseLayer& layer) const {
+    KeptLayer kept{.y = at<float>(layer.y), .dy = at<float>(layer.dy)};
+    kept.sum = layer.sum == none ? nullptr : at<float>(layer.sum);
+    kept.product = layer.product == none ? nullptr : at<float>(layer.product);
+    if (!step.updates_in_place()) {
+      kept.dw = at<float>(layer.dw);
+      kept.dbias = at<float>(layer.dbias);
+    }
+    return kept;
+  }
+
+  void set_optimizer(PersistentArguments& of, const DenseStep& step) const {
+    if (step.updates_in_place()) {
+      of.sgd.learning_rate = -1;  // gradients are the updates
+      return;
+    }
+    const Update& update = *step.update;
+    const UpdateTerms terms{.gradient_factor = update.gradient_factor};
+    std::visit(Overload{[&](const SgdOptions& sgd) { of.sgd = sgd.factors<float>(terms); },
+                        [&](const MomentumOptions& momentum) {
+                          of.momentum = momentum.factors<float>(terms);
+                        },
+                        [&](const AdamWOptions& adamw) {
+                          of.time = at<std::int32_t>(update.step);
+                          of.adamw = adamw.factors<float>(terms);
+                          of.clock = adamw.clock();
+                        }},
+               update.rule);
+    for (std::size_t l = 0; l < step.layers.size(); ++l) {
+      set_states(of.layer[l].w, step.layers[l].w, update);
+      set_states(of.layer[l].bias, step.layers[l].bias, update);
+    }
+  }
+
+  void set_states(TrainedTensor& tensor, Id parameter, const Update& update) const {
+    const auto found = std::find(update.parameters.begin(), update.parameters.end(), parameter);
+    const auto p = static_cast<std::size_t>(found - update.parameters.begin());
+    tensor.m = update.states.empty() ? nullptr : at<float>(update.states[0][p]);
+    tensor.v = update.states.size() < 2 ? nullptr : at<float>(update.states[1][p]);
+    if (const auto* adamw = std::get_if<AdamWOptions>(&update.rule)) {
+      tensor.keep = static_cast<float>(1 - adamw->learning_rate * update.decay_of(p));
+    }
+  }
+
+  const Running& running_;
+  const PersistentPlan& persistent_;
+};
+
+class Persistent : public Executor {
+ public:
+  explicit Persistent(const Running& running)
+      : running_(running),
+        arguments_(Arguments(running).made()),
+        shape_{.team = running.plan.persistent->team,
+               .blocks = running.plan.persistent->blocks,
+               .threads = running.plan.persistent->threads,
+               .shared_bytes =
+                   running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
+               .keep = running.plan.mode.activations == Activations::kept} {
+    prepare_training(shape_, running.plan.persistent->most_shared_bytes);
+    running.upload_order();
+  }
+
+  void enqueue(std::int64_t first, std::int64_t count) override { train(first, count); }
+
+  bool join(const std::vector<const std::byte*>& blocks) override {
+    if (!running_.plan.joins()) {
+      return false;
+    }
+    std::vector<std::int64_t> shifts;
+    shifts.reserve(blocks.size());
+    for (const std::byte* block : blocks) {
+      shifts.push_back(block - blocks.front());
+    }
+    copies_ = static_cast<int>(blocks.size());
+    shifts_ = allocate_device(std::ssize(shifts) * std::int64_t{sizeof(std::int64_t)});
+    CROSSOVER_CUDA_CHECK(cudaMemcpyAsync(shifts_.get(), shifts.data(),
+                                         shifts.size() * sizeof(std::int64_t),
+                                         cudaMemcpyHostToDevice, running_.stream()));
+    running_.wait();
+    return true;
+  }
+  void enqueue_joined(std::int64_t first, std::int64_t count) override {
+    PersistentArguments arguments = arguments_;
+    arguments.first = first;
+    arguments.end = first + count;
+    arguments.shifts = reinterpret_cast<const std::int64_t*>(shifts_.get());
+    TrainingShape shape = shape_;
+    shape.copies = copies_;
+    cuda::train(running_.stream(), arguments, shape);
+  }
+
+  [[nodiscard]] bool issues_order_at_once() const override { return true; }
+  void issue(std::int64_t run, const Position& /*position*/) const override { train(run, 1); }
+
+ private:
+  void train(std::int64_t first, std::int64_t count) const {
+    const Footprint footprint(running_.workload, running_.binding);
+    PersistentArguments arguments = arguments_;
+    const std::int64_t at_once = shape_.keep ? 1 : count;
+    for (std::int64_t run = first; run < first + count; run += at_once) {
+      arguments.first = run;
+      arguments.end = run + at_once;
+      if (shape_.keep) {
+        Arguments(running_).keep(arguments, run);
+      }
+      cuda::train(running_.stream(), arguments, shape_);
+    }
+  }
+
+  const Running& running_;
+  PersistentArguments arguments_;
+  TrainingShape shape_;
+  int copies_ = 1;  ///< that have joined, with this one
+  DeviceMemory shifts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_persistent(const Running& running) {
+  return std::make_unique<Persistent>(running);
+}
+
+}  // namespace crossover::cuda
