@@ -27,7 +27,7 @@ from plots.features.training.chart import best_of_devices, lines_of
 from plots.features.training.section import tables
 from plots.file import loading
 from plots.file.file_order import newest_per_machine
-from plots.tests import synthetic, synthetic_probes
+from plots.tests import synthetic, synthetic_probes, synthetic_sweep
 
 HOSTILE = (
     'x|y `z` <script>alert(1)</script>\n# title $\\frac$ [a](b) ../../up \u202e "q" '
@@ -365,6 +365,14 @@ def test_text_from_a_file_makes_no_element_and_no_attribute(read):
     assert "x" * 1000 not in hostile.text
     printed = "\n".join(summary(Study(file)))
     assert "\u202e" not in printed and "\x1b" not in printed
+
+
+def test_a_few_times_are_of_the_batch_that_most_networks_have(read):
+    usual = [synthetic.cpu_configuration(model, 1) for model in ("disc-2", "disc-5", "disc-8")]
+    more = [synthetic.cpu_configuration("disc-5", 1, batch) for batch in (10, 1000)]
+    entries = synthetic_sweep.epochs([*usual, *more], lambda *_: 1e-3)
+    text = "\n".join(summary(Study(read(synthetic.document(entries)))))
+    assert re.findall(r"^disc-\d +[\d,]+ +([\d,]+)", text, re.MULTILINE) == ["100"] * 3
 
 
 def test_of_a_run_that_goes_on_only_what_is_new_is_said(tmp_path):

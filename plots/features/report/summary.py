@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from plots.features.answer.section import block_of
 from plots.features.training.table import best_table, on_both
 from plots.file.families import EPOCH, FAMILIES, MINIBATCH
 from plots.file.quantities import TIME
-from plots.file.rows import Failure, File
+from plots.file.rows import Failure, File, Row
 from plots.text import printable
 
 _MOST = {EPOCH: 6, MINIBATCH: 4}  # lines of times
@@ -85,14 +86,25 @@ def _times(file: File) -> tuple[tuple[Table, ...], int]:
     }
     tables, left = [], 0
     for family, rows in by_family.items():
-        table = best_table(on_both(rows) or rows)
+        table = best_table(_in_usual_batches(on_both(rows) or rows))
         most = _MOST[family] if len(by_family) > 1 else sum(_MOST.values())
         kept = spread(len(table.lines), most)
-        left += len(table.lines) - len(kept)
+        left += len(best_table(on_both(rows) or rows).lines) - len(kept)
         how = () if on_device(rows, "cuda") else ("cpu_on",)
         shown = [at for at, column in enumerate(table.columns) if column.key in (*_COLUMNS, *how)]
         tables.append(table.taking(kept).only(shown))
     return tuple(tables), left
+
+
+def _in_usual_batches(rows: Sequence[Row]) -> list[Row]:
+    """Of each network the rows in the batches that most networks have; all where they are even."""
+    pairs = {(row.model, row.batch) for row in rows}
+    counts = Counter(batch for _, batch in pairs)
+    most = {
+        model: max(counts[batch] for of, batch in pairs if of == model)
+        for model in {model for model, _ in pairs}
+    }
+    return [row for row in rows if counts[row.batch] == most[row.model]]
 
 
 def _without_a_result(file: File) -> Iterator[str]:
