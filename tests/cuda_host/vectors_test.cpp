@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/site.h"
 #include "crossover/float16.h"
 #include "owners.h"
 #include "plan/launches/elementwise.h"
-#include "plan/launches/site.h"
 
 namespace cuda_host::test {
 namespace {

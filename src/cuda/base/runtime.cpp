@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "../plan/launches/site.h"
 #include "crossover/backend.h"
+#include "site.h"
 
 namespace crossover::cuda {
 

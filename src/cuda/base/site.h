@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
+#include "../plan/launches/operand.h"
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
-#include "operand.h"
 
 namespace crossover::cuda {
 

@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "../plan/launches/site.h"
+#include "../base/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "../base/site.h"
 #include "../plan/launches/normalization.h"
-#include "../plan/launches/site.h"
 #include "vectors.cuh"
 
 namespace crossover::cuda {

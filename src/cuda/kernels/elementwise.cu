@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "../plan/launches/site.h"
+#include "../base/site.h"
 #include "convert.cuh"
 #include "crossover/random.h"
 #include "networks.cuh"

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../base/site.h"
 #include "../plan/launches/operand.h"
-#include "../plan/launches/site.h"
 
 namespace crossover::cuda {
 

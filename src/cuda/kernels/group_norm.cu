@@ -4,7 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "../plan/launches/site.h"
+#include "../base/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
 

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "../base/site.h"
 #include "../plan/launches/operand.h"
-#include "../plan/launches/site.h"
 #include "grid.cuh"
 
 namespace crossover::cuda {

@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
+#include "../base/site.h"
 #include "../plan/launches/operand.h"
 #include "../plan/launches/persistent_plan.h"
-#include "../plan/launches/site.h"
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
 

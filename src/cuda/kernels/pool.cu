@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "../plan/launches/site.h"
+#include "../base/site.h"
 #include "convert.cuh"
 #include "grid.cuh"
 

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "../plan/launches/site.h"
+#include "../base/site.h"
 #include "convert.cuh"
 #include "crossover/functions.h"
 #include "grid.cuh"

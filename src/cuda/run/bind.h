@@ -9,10 +9,10 @@
 #include <functional>
 #include <vector>
 
+#include "../base/site.h"
 #include "../kernels/gather.cuh"
 #include "../libraries/algorithms.h"
 #include "../libraries/library.h"
-#include "../plan/launches/site.h"
 #include "../plan/plan.h"
 
 namespace crossover::cuda {
