@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Crossover's result files and shows what is in them; see `python -m plots --help`.
 
-load() is for programs of your own and for notebooks (docs/howto/notebook.md).
+load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from plots.file.samples import Samples
+    from plots.notebook import Study as Study
 
 __version__ = "0.1.0"  # the project's: pyproject.toml and CMakeLists.txt take it from here
 
@@ -29,3 +30,12 @@ def load(*paths: str) -> Samples:
     if problems:
         raise ValueError("\n".join(problems))
     return long_table(files)
+
+
+def __getattr__(name: str) -> object:
+    """Study, whose module imports what `python -m plots` does not need at first."""
+    if name != "Study":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from plots.notebook import Study  # noqa: PLC0415
+
+    return Study

@@ -119,7 +119,7 @@ def test_it_hides_no_module_of_the_users(copy, user):
     started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))
     code = f"from crossover_bench import load; print(len(load({str(RESULTS)!r}).columns['value']))"
     refused = started(user, sys.executable, "-c", code, code=1, PYTHONPATH=str(copy))
-    assert f"{user / 'plots.py'} has the name of a package that load() needs" in refused.stderr
+    assert f"{user / 'plots.py'} has the name of a package that is needed" in refused.stderr
     (user / "plots.py").unlink()
     code += f"; {mine.replace('import plots; assert plots.MINE', 'pass')}"
     loaded = started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))

@@ -19,7 +19,7 @@ from plots.tests import synthetic
 
 ROOT = Path(plots.__file__).parent
 FLOORS = ("file", "core", "features")  # what has no folder is below them, or starts everything
-START = {"__init__", "__main__", "cli", "commands"}
+START = {"__init__", "__main__", "cli", "commands", "notebook"}
 SHOWN = {"table": 1, "chart": 1, "summary": 1, "section": 2, "command": 3}
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every feature's section
 # Whose analysis may use whose: those that stand before it.

@@ -25,12 +25,14 @@ GUIDES = Path(plots.__file__).parents[1] / "docs" / "howto"
 
 
 def test_the_example_of_the_docs_runs(tmp_path, monkeypatch, capsys):
-    synthetic.write(tmp_path / "results" / "m" / "file.json", synthetic.sweep())
+    text = (GUIDES / "notebook.md").read_text("utf-8")
+    answer, first, frame = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (named,) = re.findall(r'Study\("(.*)"\)', answer)
+    synthetic.write(tmp_path / named, synthetic.sweep())
     monkeypatch.chdir(tmp_path)
-    first, frame = re.findall(
-        r"```python\n(.*?)```", (GUIDES / "notebook.md").read_text("utf-8"), re.DOTALL
-    )
     names: dict[str, object] = {}
+    exec(answer, names)
+    assert re.match(r"fastest [\d.]+ [\d.]+ [\d.]+\n", capsys.readouterr().out)
     exec(first, names)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("1 0.00") for line in lines) == synthetic.REPETITIONS
@@ -67,9 +69,20 @@ def test_a_line_is_a_value_with_all_that_is_known_of_it(write):
     assert "seconds_per_step" not in samples.columns["quantity"]  # which follows
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+@pytest.mark.parametrize("read", [plots.load, plots.Study])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, read):
     with pytest.raises(ValueError, match=r"none\.json: no such file; check the path"):
-        plots.load(str(tmp_path / "none.json"))
+        read(str(tmp_path / "none.json"))
+
+
+def test_a_study_answers_in_words_numbers_and_a_picture(write):
+    study = plots.Study(write(synthetic.sweep()))
+    assert all(sentence in " ".join(repr(study).split()) for sentence in study.sentences)
+    (ours,) = [crossing for crossing in study.crossings if crossing.programs == "ours"]
+    assert ours.measure == "parameters" and ours.low < ours.size < ours.high
+    assert units.significant(ours.size) in study.sentences[-1]
+    shown = study._repr_html_()
+    assert shown.startswith("<p>") and shown.count("<svg") == 1
 
 
 def memory(gpu: float = 2e5) -> dict:

@@ -4,7 +4,6 @@
 import argparse
 
 from plots.core.command import (
-    add_all,
     add_format,
     add_paths,
     complain,
@@ -23,8 +22,8 @@ DESCRIPTION = (
     "Prints Table 7 of Shi et al. 2016, the seconds per mini-batch of seven networks in five "
     "frameworks, with your rows of the same networks and batch sizes (bench --family=Minibatch), "
     "and how many times as fast they are as the fastest published CPU and GPU, in f32 and in a "
-    "sentence. As text it shows how many times; --all shows the table, too. Without a file, prints "
-    "the published table alone."
+    "sentence. As text it shows how many times; other formats have the table, too. Without a file, "
+    "prints the published table alone."
 )
 EXAMPLE = "shi results --format=markdown"
 
@@ -36,7 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "file or folder; of each machine the newest complete sweep with such rows counts",
     )
     add_format(parser)
-    add_all(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         figures = load_shi()
         with_rows = newest_with_rows(figures, files)
-        options.all |= not any(rows for _, rows in with_rows)
+        options.all = not any(rows for _, rows in with_rows)
         shown = [file for file, _ in with_rows]
         tell_passed_over(shown, files, by_id)
         section = build(shown, Context(detailed=len(shown)))
