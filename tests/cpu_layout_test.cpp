@@ -7,6 +7,7 @@
 #include <set>
 #include <variant>
 
+#include "../src/cpu/backend/plan.h"
 #include "../src/cpu/base/threads.h"
 #include "../src/cpu/plan/primitives.h"
 #include "../src/cpu/run/program.h"

@@ -139,7 +139,7 @@ class ProbeMemory {
 // ---- Copies between the host's memory and the device's, in one direction or in both at once.
 
 /// A block and the copy of it.
-struct Way {
+struct CopyWay {
   ProbeMemory from, to;
   cudaMemcpyKind kind;
   std::uint64_t salt;
@@ -161,7 +161,7 @@ struct Way {
   }
 };
 
-Way make_way(const CopyProbe& spec, Direction direction, std::uint64_t salt) {
+CopyWay make_way(const CopyProbe& spec, Direction direction, std::uint64_t salt) {
   const ProbeMemory::Place host =
       spec.memory == HostMemory::pinned ? ProbeMemory::Place::pinned : ProbeMemory::Place::pageable;
   constexpr auto device = ProbeMemory::Place::device;
@@ -192,7 +192,7 @@ class Copy : public Piece {
  private:
   std::size_t bytes_;
   int copies_;
-  Way way_;
+  CopyWay way_;
 };
 
 /// Both directions at once, the second on a stream of its own that events tie to the first.
@@ -226,7 +226,7 @@ class CopyBoth : public Piece {
  private:
   std::size_t bytes_;
   int copies_;
-  Way up_, down_;
+  CopyWay up_, down_;
   Event start_ = make_event(), end_ = make_event();
   Stream back_ = make_stream();  // destroyed first: it waits for what uses the members before it
 };
