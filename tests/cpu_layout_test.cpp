@@ -9,6 +9,7 @@
 
 #include "../src/cpu/backend/plan.h"
 #include "../src/cpu/base/threads.h"
+#include "../src/cpu/operations/operations.h"
 #include "../src/cpu/plan/primitives.h"
 #include "../src/cpu/run/program.h"
 #include "crossover/start.h"
