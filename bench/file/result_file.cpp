@@ -401,6 +401,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
   try {
     Record record;
     record.facts = Json::parse(written.facts);
+    static_cast<void>(record.chosen());  // it can be read
     if (record.facts.contains("outcome")) {
       return {};
     }
@@ -422,7 +423,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
       std::erase(record.doubts, doubt);
     }
     return record;
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {  // of JSON, or of a configuration
     throw UsageError("--resume: the file has " + written.name +
                      " that can't be read; without --resume the rows are measured anew");
   }
@@ -447,7 +448,7 @@ Json number_json(double value) {
 
 WrittenRow written_row(const std::string& name, const Row& row) {
   const Record& record = row.record;
-  Json facts = {{"name", name}, {"configuration", configuration_json(row.configuration)}};
+  Json facts = {{"name", name}, {"configuration", configuration_json(row.spec)}};
   if (!row.network.empty()) {
     facts["network"] = row.network;
   }

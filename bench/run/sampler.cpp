@@ -157,7 +157,7 @@ bool Sampler::ended(Row& row, const Json& answer) {
 bool Sampler::prepare(const std::string& name, Row& row) {
   Record& record = row.record;
   Json request = {
-      {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.configuration)}};
+      {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.spec)}};
   if (!row.label.empty()) {
     request["label"] = row.label;
   }
@@ -170,8 +170,8 @@ bool Sampler::prepare(const std::string& name, Row& row) {
   if (!record.repetitions.empty()) {  // it stays what it was
     request["iterations"] =           // of those that were not ended before
         std::ranges::max(record.repetitions, {}, &Repetition::iterations).iterations;
-    if (const Configuration chosen = record.chosen(); !chosen.empty()) {
-      request["chosen"] = configuration_json(chosen);
+    if (const auto chosen = record.facts.find("chosen"); chosen != record.facts.end()) {
+      request["chosen"] = *chosen;
     }
   }
   Telling& telling = row.telling;

@@ -207,6 +207,11 @@ std::string fault_of_facts(const Json& request, const Json& facts) {
       return named(place, key) + " is not a number";
     }
   }
+  try {
+    spec_in(row.value("chosen", Json::object()));
+  } catch (const std::exception& error) {
+    return named(place, "chosen") + ": " + error.what();
+  }
   const Json verification = row.value("verification", Json::object());
   const bool is_right =
       verification.value("relative_error", 0.0) <= verification.value("tolerance", 0.0);
@@ -232,7 +237,7 @@ std::string fault_of_repetition(const Json& given, const std::string& place, Wor
 }
 
 std::string fault_of_once(const Json& request, const Json& once) {
-  const Trains trains = find_family(request.at("configuration").at("family")).trains;
+  const Trains trains = family_of(spec_in(request.at("configuration"))).trains;
   const bool is_needed = trains == Trains::steps || trains == Trains::epochs;
   if (is_needed && !request.contains("iterations") && !once.contains("first_call_seconds")) {
     return "'once.first_call_seconds' is missing";
