@@ -40,19 +40,6 @@ std::map<std::string, double> numbers_in(const Json& json) {
   return numbers;
 }
 
-/// `times`: of one iteration, in milliseconds, and what else was measured.
-Repetition repetition_in(const Json& times) {
-  constexpr double milliseconds = 1e-3;
-  Repetition repetition{.seconds = times.at("real_time").get<double>() * milliseconds,
-                        .cpu_seconds = times.at("cpu_time").get<double>() * milliseconds,
-                        .iterations = times.at("iterations"),
-                        .counters = numbers_in(times)};
-  for (const char* key : {"real_time", "cpu_time", "iterations"}) {
-    repetition.counters.erase(key);
-  }
-  return repetition;
-}
-
 std::size_t turns_of(const Record& record) {
   return record.repetitions.size() + (record.outcome != Outcome::measured ? 1 : 0);
 }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/schema.h"
+#include "base/times.h"
 #include "command_line/axes.h"
 #include "rows/counters.h"
 
@@ -305,14 +306,13 @@ bool write_json(int to, const Json& json) {
 bool LineReader::wait(double& left) {
   constexpr double slice = 1;  // seconds: one that takes far longer was not this process's time
   constexpr double delay = 0.5;
-  constexpr double milliseconds = 1e3;
   while (left > 0) {
     const double asked = std::min(left, slice);
     std::array files{pollfd{.fd = from_, .events = POLLIN, .revents = 0},
                      pollfd{.fd = aside_, .events = POLLIN, .revents = 0}};
     const auto begun = std::chrono::steady_clock::now();
     const int ready =
-        poll(files.data(), files.size(), static_cast<int>(std::ceil(asked * milliseconds)));
+        poll(files.data(), files.size(), static_cast<int>(std::ceil(milliseconds_in(asked))));
     if (ready > 0 && files[1].revents != 0) {
       take_();
       aside_ = (files[1].revents & POLLIN) != 0 ? aside_ : -1;
