@@ -40,17 +40,17 @@ constexpr int exit_row_failed = 1;
 constexpr int exit_usage = 2;
 
 bool measures(const Arguments& arguments, const std::string& program) {
-  const std::vector<std::string> wanted = arguments.choices.of("program");
-  return !arguments.choices.has("program") || contains(wanted, program);
+  const std::vector<std::string> wanted = arguments.choices.of(&RowSpec::program);
+  return !arguments.choices.has(&RowSpec::program) || contains(wanted, program);
 }
 
 /// Of the plan those that --program asks for.
 void keep_programs(std::vector<PlannedRow>& plan, const Arguments& arguments, Rows& rows) {
   std::erase_if(plan, [&](const PlannedRow& planned) {
-    return !measures(arguments, value_or_unsaid(rows[planned.name].configuration, "program"));
+    return !measures(arguments, rows[planned.name].spec.program);
   });
-  if (plan.empty() && arguments.choices.has("program")) {
-    throw UsageError("--program=" + join(arguments.choices.of("program"), ",") +
+  if (plan.empty() && arguments.choices.has(&RowSpec::program)) {
+    throw UsageError("--program=" + join(arguments.choices.of(&RowSpec::program), ",") +
                      ": none of them has a row; --peer starts another program");
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -57,19 +58,33 @@ TEST(Flags, OfGoogleBenchmarkAreTakenWhereTheyChangeNothing) {
 }
 
 TEST(Axes, SayTheValueThatNamesLeaveOut) {
-  EXPECT_EQ(value_or_unsaid({{"accumulate", "2"}}, "accumulate"), "2");
-  EXPECT_EQ(value_or_unsaid({}, "accumulate"), "1");
-  EXPECT_EQ(value_or_unsaid({}, "model"), "");
+  EXPECT_EQ(text_of({.accumulate = 2}, &RowSpec::accumulate), "2");
+  EXPECT_EQ(text_of({}, &RowSpec::accumulate), "1");
+  EXPECT_EQ(text_of({}, &RowSpec::model), "");
+}
+
+TEST(Axes, EachHasAMemberThatItsValuesGoIntoAndComeFrom) {
+  for (const Axis& axis : axes()) {
+    const std::vector<std::string> numbers{"1", "2"};
+    for (const std::string& value : axis.values.empty() ? numbers : axis.values) {
+      RowSpec spec;
+      axis.write(spec, value);
+      EXPECT_EQ(axis.read(spec), value) << axis.key;
+      EXPECT_EQ(axis.is_said(spec), value != axis.unsaid) << axis.key;
+      EXPECT_EQ(configuration_of(spec).size(), axis.is_said(spec) ? 1U : 0U) << axis.key;
+      EXPECT_EQ(overlaid({}, spec), spec) << axis.key;
+    }
+  }
 }
 
 TEST(Axes, OfProgramsSetTheOptionThatTheyName) {
-  const CompileOptions options = options_of({{"execution", "graph-epoch"},
-                                             {"data", "pinned"},
-                                             {"products", "autotuned"},
-                                             {"precision", "tf32"},
-                                             {"loss", "step"},
-                                             {"cpu_threads", "7"},
-                                             {"model", "disc-2"}});
+  const CompileOptions options = options_of({.model = "disc-2",
+                                             .precision = Precision::tf32,
+                                             .loss_every_step = true,
+                                             .execution = Execution::graph_epoch,
+                                             .placement = Placement::pinned,
+                                             .products = ProductChoice::autotuned,
+                                             .threads = 7});
   EXPECT_EQ(options.execution, Execution::graph_epoch);
   EXPECT_EQ(options.placement, Placement::pinned);
   EXPECT_EQ(options.products, ProductChoice::autotuned);
@@ -79,53 +94,57 @@ TEST(Axes, OfProgramsSetTheOptionThatTheyName) {
 }
 
 TEST(Axes, ThePlainestValuesAreThoseOfPlainOptions) {
+  RowSpec plainest;
   for (const Axis& axis : axes()) {
-    if (axis.apply && !axis.values.empty()) {
-      const CompileOptions plain = options_of({{axis.key, axis.values.front()}});
-      EXPECT_EQ(plain.precision, CompileOptions().precision);
-      EXPECT_EQ(plain.execution, CompileOptions().execution);
-      EXPECT_EQ(plain.placement, CompileOptions().placement);
-      EXPECT_EQ(plain.products, CompileOptions().products);
-      EXPECT_EQ(plain.loss_every_step, CompileOptions().loss_every_step);
+    if (!axis.values.empty()) {
+      axis.write(plainest, axis.values.front());
     }
   }
+  const CompileOptions plain = options_of(plainest);
+  EXPECT_EQ(plain.precision, CompileOptions().precision);
+  EXPECT_EQ(plain.execution, CompileOptions().execution);
+  EXPECT_EQ(plain.placement, CompileOptions().placement);
+  EXPECT_EQ(plain.products, CompileOptions().products);
+  EXPECT_EQ(plain.loss_every_step, CompileOptions().loss_every_step);
 }
 
 TEST(Axes, OrderTheKeysOfAName) {
-  EXPECT_EQ(row_name(in_order({{"products", "autotuned"},
-                               {"data", "resident"},
-                               {"execution", "eager"},
-                               {"device", "cuda"},
-                               {"loss", "step"},
-                               {"accumulate", "2"},
-                               {"precision", "f32"},
-                               {"batch", "100"},
-                               {"model", "disc-2"},
-                               {"family", "Epoch"}})),
+  const nlohmann::ordered_json configuration = {
+      {"products", "autotuned"}, {"data", "resident"}, {"execution", "eager"}, {"device", "cuda"},
+      {"loss", "step"},          {"accumulate", "2"},  {"precision", "f32"},   {"batch", "100"},
+      {"model", "disc-2"},       {"family", "Epoch"}};
+  EXPECT_EQ(row_name(spec_in(configuration)),
             "Epoch/model:disc-2/batch:100/precision:f32/accumulate:2/loss:step/device:cuda/"
             "execution:eager/data:resident/products:autotuned");
 }
 
 TEST(Axes, LeaveOutOfNamesWhatGoesWithoutSaying) {
-  EXPECT_EQ(row_name(in_order({{"family", "Epoch"},
-                               {"accumulate", "1"},
-                               {"loss", "epoch"},
-                               {"device", "cuda"},
-                               {"execution", "eager"},
-                               {"products", "heuristic"}})),
+  EXPECT_EQ(row_name(spec_in({{"family", "Epoch"},
+                              {"accumulate", "1"},
+                              {"loss", "epoch"},
+                              {"device", "cuda"},
+                              {"execution", "eager"},
+                              {"products", "heuristic"}})),
             "Epoch/device:cuda/execution:eager");
 }
 
-Row row_of(const Configuration& configuration) { return {.configuration = configuration}; }
-
-TEST(Axes, RowsOfAnotherKeyOrValueAreRefused) {
-  Rows rows;
-  rows.add(row_of({{"family", "Epoch"}, {"device", "cpu"}}));
-  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"nodes", "2"}})), std::logic_error);
-  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"device", "tpu"}})), std::logic_error);
-  EXPECT_THROW(rows.add(row_of({{"family", "Epoch"}, {"model", "a"}, {"model", "b"}})),
-               std::logic_error);
-  EXPECT_EQ(rows.names(), std::vector<std::string>{"Epoch/device:cpu"});
+TEST(Axes, TextsOfAnotherKeyOrValueAreRefused) {
+  const auto refusal = [](const char* key, const char* value) -> std::string {
+    try {
+      spec_in({{"family", "Epoch"}, {key, value}});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("device", "cpu"), "");
+  EXPECT_EQ(refusal("nodes", "2"),
+            "no axis 'nodes'; add it to the table in bench/command_line/axes.cpp");
+  EXPECT_EQ(refusal("data", "residnet"),
+            "the axis 'data' has no value 'residnet'; add it to the table in "
+            "bench/command_line/axes.cpp");
+  EXPECT_EQ(refusal("width", "2x"), "a configuration's 'width' is no number but '2x'");
+  EXPECT_EQ(refusal("cpu_threads", "0"), "--threads: '0' is not a whole number from 1 to 4096");
 }
 
 TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
@@ -134,26 +153,22 @@ TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
              "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096", "--shuffle=none,epoch",
              "--loader=0,2", "--zero=overwrite,keep"});
   Devices devices = find_devices(arguments.cuda);
-  Rows rows = register_all(arguments, devices);  // throws where a key or a value is unknown
-  std::set<std::string> families_met;
+  Rows rows = register_all(arguments, devices);
+  std::set<RowFamily> families_met;
   for (const std::string& name : rows.names()) {
-    families_met.insert(value_of(rows[name].configuration, "family"));
-    EXPECT_EQ(rows[name].configuration, in_order(rows[name].configuration)) << name;
+    const RowSpec& spec = rows[name].spec;
+    families_met.insert(spec.family.value());
+    EXPECT_EQ(spec_in(configuration_json(spec)), spec) << name;
   }
   EXPECT_EQ(families_met.size() + 1, families().size());  // commands come from ./run two alone
 }
 
 TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
-  const Configuration graph_pinned{{"execution", "graph"},
-                                   {"data", "pinned"},
-                                   {"products", "heuristic"},
-                                   {"cudnn", "heuristic"},
-                                   {"zero", "overwrite"}};
+  const RowSpec graph_pinned{.execution = Execution::graph, .placement = Placement::pinned};
   const Arguments chosen = parse({"--execution=graph", "--placement=pinned"});
-  EXPECT_EQ(chosen.gpu_modes.of_training, std::vector<Configuration>{graph_pinned});
+  EXPECT_EQ(chosen.gpu_modes.of_training, std::vector<RowSpec>{graph_pinned});
   EXPECT_EQ(chosen.gpu_modes.of_operations,
-            (std::vector<Configuration>{
-                {{"execution", "graph"}, {"products", "heuristic"}, {"cudnn", "heuristic"}}}));
+            (std::vector<RowSpec>{{.execution = Execution::graph}}));
 
   const Arguments quick = parse({"--sweep=quick", "--products=heuristic,autotuned"});
   EXPECT_EQ(quick.gpu_modes.of_training.size(), 4U * 2);
@@ -161,30 +176,31 @@ TEST(Axes, FlagsOfTrainingReplaceTheModesOfTheSweep) {
       << "one graph of an epoch, one kernel, autotuned products, and auto";
   EXPECT_EQ(parse({"--sweep=full", "--loss=step"}).gpu_modes.of_training.size(), 2U * 4 + 2);
   const auto products = [](const std::string& flag) {
-    std::set<std::string> found;
-    for (const Configuration& mode : parse({"--sweep=full", flag}).gpu_modes.of_training) {
-      found.insert(value_of(mode, "products"));
+    std::set<ProductChoice> found;
+    for (const RowSpec& mode : parse({"--sweep=full", flag}).gpu_modes.of_training) {
+      found.insert(mode.products);
     }
     return found;
   };
-  EXPECT_EQ(products("--batch=100"), (std::set<std::string>{"autotuned", "heuristic"}));
-  EXPECT_EQ(products("--products=heuristic"), std::set<std::string>{"heuristic"});
-  EXPECT_EQ(products("--products=autotuned"), std::set<std::string>{"autotuned"});
+  using Choices = std::set<ProductChoice>;
+  EXPECT_EQ(products("--batch=100"), (Choices{ProductChoice::heuristic, ProductChoice::autotuned}));
+  EXPECT_EQ(products("--products=heuristic"), Choices{ProductChoice::heuristic});
+  EXPECT_EQ(products("--products=autotuned"), Choices{ProductChoice::autotuned});
   EXPECT_EQ(parse({"--execution=graph-epoch"}).gpu_modes.of_training.size(), 1U)
       << "with resident data";
 }
 
-std::vector<std::string> executions(const std::vector<Configuration>& modes) {
+std::vector<std::string> executions(const std::vector<RowSpec>& modes) {
   std::vector<std::string> found;
-  for (const Configuration& mode : modes) {
-    found.push_back(value_of(mode, "execution"));
+  for (const RowSpec& mode : modes) {
+    found.push_back(text_of(mode, &RowSpec::execution));
   }
   return found;
 }
 
 TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   using Values = std::vector<std::string>;
-  const Axis& axis = find_axis("execution");
+  const Axis& axis = axis_of(&RowSpec::execution);
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, true),
             (Values{"eager", "winograd", "fused", "overlapped", "auto"}));
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
@@ -218,7 +234,7 @@ TEST(Axes, AFlagThatIsReadAfterAnotherProgramsAxesIsItsOwn) {
       flag.take(flag.name, "3");
     }
   }
-  EXPECT_EQ(choices.of("cpu_threads"), std::vector<std::string>{"3"});
+  EXPECT_EQ(choices.of(&RowSpec::threads), std::vector<int>{3});
 }
 
 TEST(Axes, AValueThatIsSaidTwiceCountsOnce) {

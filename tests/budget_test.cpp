@@ -34,17 +34,15 @@ class BudgetTest : public MadeRows {
   /// name.
   std::string add(const std::string& device, int batch, const Takes& planned, const Takes& takes,
                   const std::string& pass = "networks", const std::string& lead = "") {
-    Row row{.configuration = {{"family", "Epoch"},
-                              {"model", "disc-2"},
-                              {"batch", std::to_string(batch)},
-                              {"device", device}},
-            .expected = {.all = planned.to_make + repetitions_ * planned.repetition,
-                         .repetition = planned.repetition}};
+    Row row{
+        .spec = {.family = RowFamily::epoch, .model = "disc-2", .batch = batch, .device = device},
+        .expected = {.all = planned.to_make + repetitions_ * planned.repetition,
+                     .repetition = planned.repetition}};
     if (device == "cpu") {
-      row.configuration.emplace_back("cpu_threads", "1");
+      row.spec.threads = 1;
     }
     if (!lead.empty()) {
-      row.configuration.emplace_back("program", "other");
+      row.spec.program = "other";
       row.lead = lead;
     }
     const auto made = std::make_shared<int>(0);  // times

@@ -33,10 +33,10 @@ class MadeRows : public testing::Test {
 
   bench::Device& device_of(const std::string& device) { return *devices_[device == "cpu" ? 0 : 1]; }
 
-  /// Of the device that its configuration names. Its name.
+  /// Of the device that it names. Its name.
   std::string add(bench::Row row, const std::string& pass, const Make& make) {
-    row.device = &device_of(bench::value_of(row.configuration, "device"));
-    std::string name = bench::row_name(bench::in_order(row.configuration));
+    row.device = &device_of(row.spec.device.value());
+    std::string name = bench::row_name(row.spec);
     makes_[name] = make;
     plan_.push_back({.name = name, .pass = pass, .seconds = row.expected.all});
     rows_.add(std::move(row));
@@ -45,7 +45,7 @@ class MadeRows : public testing::Test {
 
   /// A worker that holds nothing yet.
   std::unique_ptr<bench::Worker> worker() {
-    return bench::local_worker([&](const std::string& name, const auto& /*configuration*/) {
+    return bench::local_worker([&](const std::string& name, const auto& /*spec*/) {
       return bench::RowServer::Source{
           .device = rows_[name].device, .network = rows_[name].network, .make = makes_.at(name)};
     });

@@ -28,10 +28,6 @@ namespace {
 using namespace bench;
 using Json = nlohmann::ordered_json;
 
-std::string key(const Row& row, const std::string& name) {
-  return value_or_unsaid(row.configuration, name);
-}
-
 /// wide-16, wide-64 and so on to wide-4096: one hidden layer of so many units. Between them,
 /// wide-16x1.25 has 20.
 Family wide_family() {
@@ -66,7 +62,7 @@ Family wide_family() {
 std::vector<Family> both_ladders() { return {disc_family(), wide_family()}; }
 
 double parameters(const Row& row) {
-  const std::string model = key(row, "model");
+  const std::string& model = row.spec.model.value();
   for (const LadderSize& size : sizes_of(ladder_of(model, both_ladders()), both_ladders())) {
     if (size.name == model) {
       return static_cast<double>(size.parameters);
@@ -98,28 +94,28 @@ class Formula {
   double seconds(const std::string& name) {
     const Row& row = rows[name];
     if (row.worker == &other_) {
-      Configuration own = row.configuration;
-      std::erase_if(own, [](const auto& pair) { return pair.first == "program"; });
+      RowSpec own = row.spec;
+      own.program = RowSpec().program;
       const double times = parameters(row) < other_overtakes_at ? other_takes : 1 / other_takes;
       return times * seconds(row_name(own));
     }
     const double size = parameters(row);
-    if (key(row, "device") == "cpu") {
-      const double threads = std::stod(key(row, "cpu_threads"));
-      return threads > 1 ? 1e-4 * std::pow(size / 5000, 0.8) + 1e-4
-                         : 2e-4 * std::pow(size / 5000, 0.9);
+    if (row.spec.device == "cpu") {
+      return row.spec.threads > 1 ? 1e-4 * std::pow(size / 5000, 0.8) + 1e-4
+                                  : 2e-4 * std::pow(size / 5000, 0.9);
     }
     const double own = 1e-4 * std::pow(50000 / 5000.0, 0.8) + 1e-4;
-    const bool is_fast = key(row, "execution") == "graph" || key(row, "execution") == "auto";
-    return own * (is_fast ? 1 : 1.5) * (key(row, "data") == "resident" ? 1 : 2);
+    const bool is_fast =
+        row.spec.execution == Execution::graph || row.spec.execution == Execution::automatic;
+    return own * (is_fast ? 1 : 1.5) * (row.spec.placement == Placement::resident ? 1 : 2);
   }
 
   /// A row of another program, which takes `other_takes` as long.
   void add_other(const std::string& name) {
     Row row = rows[name];
-    row.configuration = in_order(joined(row.configuration, {{"program", "other"}}));
+    row.spec.program = "other";
     row.worker = &other_;
-    const std::string own = row_name(row.configuration);
+    const std::string own = row_name(row.spec);
     rows.add(std::move(row));
     taken[own] = std::vector<double>(9, seconds(own));
   }
@@ -226,7 +222,7 @@ TEST(RefineRun, MeasuresRowsOfEachSizeInTurn) {
   for (std::size_t i = 0; i < 8; i += 2) {  // either side may begin
     const std::string pair{formula.order[i].back(), formula.order[i + 1].back()};
     EXPECT_TRUE(pair == "12" || pair == "21") << pair;
-    EXPECT_EQ(key(formula.rows[formula.order[i]], "model"), key(formula.rows[first], "model"));
+    EXPECT_EQ(formula.rows[formula.order[i]].spec.model, formula.rows[first].spec.model);
   }
   const Row& row = formula.rows[first];
   EXPECT_TRUE(row.reported_by_caller);
@@ -251,7 +247,7 @@ TEST(RefineRun, MeasuresNothingWithoutTimeOrChange) {
 
 TEST(RefineRun, TakesThreadsThatThereAreCoresFor) {
   Formula formula({"--family=Epoch", "--threads=8,1,2,4"});
-  EXPECT_EQ(value_of(formula.contest(Refine::threads, 4)->second, "cpu_threads"), "4");
+  EXPECT_EQ(formula.contest(Refine::threads, 4)->second.threads, 4);
   EXPECT_FALSE(formula.contest(Refine::threads, 1));
   EXPECT_FALSE(formula.contest(Refine::device));
   EXPECT_EQ(formula.contest(Refine::automatic)->kind, Refine::threads);
@@ -264,9 +260,9 @@ TEST(RefineRun, ComparesProgramsOnTheMostThreads) {
     formula.add_other(name);
   }
   const std::optional<Contest> contest = formula.contest(Refine::program);
-  EXPECT_EQ(value_of(contest->second, "program"), "other");
-  EXPECT_EQ(value_of(contest->second, "cpu_threads"), "2");
-  EXPECT_EQ(joined(contest->first, {{"program", "other"}}).size(), contest->second.size());
+  EXPECT_EQ(contest->second.program, "other");
+  EXPECT_EQ(contest->second.threads, 2);
+  EXPECT_EQ(overlaid(contest->first, {.program = "other"}), contest->second);
   EXPECT_EQ(formula.contest(Refine::threads)->kind, Refine::threads) << "of bench alone";
   formula.facts["chosen"] = {{"execution", "fused"}, {"cpu_threads", "2"}};
   const Json json = formula.refined(Refine::program);
@@ -310,17 +306,17 @@ TEST(RefineRun, ComparesThreadsOfOneExecution) {
   Formula formula({"--family=Epoch", "--threads=1,2", "--execution=eager,auto"});
   const auto of_both = [&] {
     const std::optional<Contest> contest = formula.contest(Refine::threads);
-    EXPECT_EQ(value_of(contest->first, "execution"), value_of(contest->second, "execution"));
-    return value_of(contest->first, "execution");
+    EXPECT_EQ(contest->first.execution, contest->second.execution);
+    return contest->first.execution;
   };
-  EXPECT_EQ(of_both(), "auto");
+  EXPECT_EQ(of_both(), Execution::automatic);
   for (const std::string& name : formula.rows.names()) {
-    if (key(formula.rows[name], "execution") == "auto" &&
-        key(formula.rows[name], "model") == "disc-5") {
+    const RowSpec& spec = formula.rows[name].spec;
+    if (spec.execution == Execution::automatic && spec.model == "disc-5") {
       formula.taken[name].clear();
     }
   }
-  EXPECT_EQ(of_both(), "eager") << "of which more sizes are known";
+  EXPECT_EQ(of_both(), Execution::eager) << "of which more sizes are known";
 }
 
 TEST(RefineRun, SidesThatRunOneProgramAreNotTriedAgainAndAgain) {
@@ -360,9 +356,9 @@ TEST(RefineRun, ComparesTheCpuWithWhatAGpuChooses) {
   const std::optional<Contest> contest = formula.contest(Refine::automatic);
   ASSERT_TRUE(contest);
   EXPECT_EQ(contest->kind, Refine::device);
-  EXPECT_EQ(value_of(contest->first, "cpu_threads"), "2");
-  EXPECT_EQ(value_of(contest->second, "execution"), "auto");
-  EXPECT_EQ(value_of(contest->second, "data"), "resident");
+  EXPECT_EQ(contest->first.threads, 2);
+  EXPECT_EQ(contest->second.execution, Execution::automatic);
+  EXPECT_EQ(contest->second.placement, Placement::resident);
   const Json json = formula.refined(Refine::device);
   ASSERT_EQ(json["intervals"].size(), 1U);
   EXPECT_LT(json["intervals"][0]["low"], 50000);
@@ -373,9 +369,9 @@ TEST(RefineRun, ComparesEagerExecutionWithGraphs) {
   Formula formula(all_discs, true);
   const std::optional<Contest> contest = formula.contest(Refine::execution);
   ASSERT_TRUE(contest);
-  EXPECT_EQ(value_of(contest->first, "execution"), "eager");
-  EXPECT_EQ(value_of(contest->second, "execution"), "graph");
-  EXPECT_EQ(value_of(contest->first, "data"), value_of(contest->second, "data"));
+  EXPECT_EQ(contest->first.execution, Execution::eager);
+  EXPECT_EQ(contest->second.execution, Execution::graph);
+  EXPECT_EQ(contest->first.placement, contest->second.placement);
 }
 
 TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
@@ -439,7 +435,7 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
 class Commands {
  public:
   Commands(double crossing, std::uint64_t seed) : crossing_(crossing), random_(seed) {
-    for (const char* size : {"1000", "3981", "15849", "63096", "251189", "1000000"}) {
+    for (const std::int64_t size : {1000, 3981, 15849, 63096, 251189, 1000000}) {
       bring(size);
     }
     constexpr int repetitions = 9;
@@ -448,13 +444,16 @@ class Commands {
     }
   }
 
-  void bring(const std::string& size) {
+  void bring(std::int64_t size) {
     for (const char* program : {"first", "second"}) {
-      for (const char* steps : {"10", "100"}) {
-        const Configuration own{
-            {"family", "Command"}, {"size", size}, {"program", program}, {"step_count", steps}};
-        Row row{.configuration = in_order(own), .device = &devices_.cpu(), .worker = &other_};
-        if (!rows.has(row_name(row.configuration))) {
+      for (const std::int64_t steps : {10, 100}) {
+        Row row{.spec = {.family = RowFamily::command,
+                         .size = size,
+                         .program = program,
+                         .step_count = steps},
+                .device = &devices_.cpu(),
+                .worker = &other_};
+        if (!rows.has(row_name(row.spec))) {
           rows.add(std::move(row));
         }
       }
@@ -462,11 +461,11 @@ class Commands {
   }
 
   double seconds(const std::string& name) {
-    const Row& row = rows[name];
-    const double size = std::stod(key(row, "size"));
-    const bool is_first = key(row, "program") == "first";
+    const RowSpec& spec = rows[name].spec;
+    const auto size = static_cast<double>(spec.size.value());
+    const bool is_first = spec.program == "first";
     const double step = is_first ? 0.02 * size / crossing_ : 0.01 + 0.01 * size / crossing_;
-    const double all = (is_first ? 0.1 : 2.1) + std::stod(key(row, "step_count")) * step;
+    const double all = (is_first ? 0.1 : 2.1) + static_cast<double>(spec.step_count.value()) * step;
     return all * (1 + 0.01 * std::exponential_distribution<>()(random_));
   }
 
@@ -478,7 +477,7 @@ class Commands {
             .finish = [&](const std::string& name) { finished.insert(name); },
             .renew = [] {},
             .seconds = [&](const std::string& name) { return taken_[name]; },
-            .bring = [&](const std::string& size) { bring(size); }},
+            .bring = [&](const std::string& size) { bring(std::stoll(size)); }},
            {.seconds = 1e9}, [&](const Json& json) { last = json; });
     return last;
   }

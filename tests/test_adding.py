@@ -175,6 +175,6 @@ def test_what_is_added_works(added):
     assert f"[  PASSED  ] {tests} tests." in done.stdout
     file = added / "own.json"
     asked = ("--family=OwnGemm", "--sweep=quick", f"--out={file}")
-    done = ran(build / "bench", *asked, "--benchmark_filter=n:64/", "--benchmark_min_time=0.01")
+    done = ran(build / "bench", *asked, "--benchmark_filter=n:32/", "--benchmark_min_time=0.01")
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
     assert rows and all("outcome" not in row and row["verification"] for row in rows), done.stdout

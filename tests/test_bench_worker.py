@@ -120,7 +120,7 @@ def test_the_worker_makes_what_was_planned_with_more_memory_than_it_has(planned)
         ({"family": "Copy", "direction": "d2d", "bytes": "8", "device": "cpu"}, "no such copy"),
         ({"family": "Epoch", "model": "disc-2", "device": "tpu"}, "no device 'tpu'"),
         ({"family": "Command", "size": "10", "device": "cpu"}, "no rows of the family 'Command'"),
-        ({"family": "Gemm", "m": "many", "device": "cpu"}, "lacks 'transpose'"),
+        ({"family": "Gemm", "m": "8", "device": "cpu"}, "lacks 'transpose'"),
         ({"family": "Layer", "width": "many", "device": "cpu"}, "'width' is no number but 'many'"),
     ],
 )

@@ -101,6 +101,7 @@ def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
         ({"batch": "many"}, "its batch is 'many' and not '100'"),
         ({"colour": "red"}, "'colour' is no axis of bench's, nor one that it describes"),
         ({"execution": "slow"}, "the axis 'execution' has no value 'slow'"),
+        ({"cpu_threads": "many"}, "a configuration's 'cpu_threads' is no number but 'many'"),
     ],
 )
 def test_a_row_that_does_other_work_is_refused_where_it_is_added(tmp_path, rows, reason):

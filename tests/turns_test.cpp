@@ -27,13 +27,13 @@ class Turns : public MadeRows {
   /// "cpu disc-2", say.
   void add(const std::string& device, const std::string& model, int threads = 1,
            const std::string& pass = "Epoch") {
-    Configuration configuration{{"family", "Epoch"}, {"model", model}, {"device", device}};
+    RowSpec spec{.family = RowFamily::epoch, .model = model, .device = device};
     if (device == "cpu") {
-      configuration.emplace_back("cpu_threads", std::to_string(threads));
+      spec.threads = threads;
     }
     const std::string shown =
         device + " " + model + (threads > 1 ? " " + std::to_string(threads) : "");
-    MadeRows::add({.configuration = configuration}, pass,
+    MadeRows::add({.spec = spec}, pass,
                   [this, shown](Result& /*result*/) -> std::unique_ptr<PreparedBenchmark> {
                     if (held_ >= room_) {
                       log_.push_back(shown + " has no room");

@@ -166,6 +166,9 @@ TEST(Answers, AreAsResultFilesHaveThem) {
             "'facts.x' is a text of more than 65536 bytes");
   EXPECT_EQ(of_facts(R"(,"workload":"x")"), "'facts.workload' does not match ^[0-9a-f]{16}$");
   EXPECT_EQ(of_facts(R"(,"chosen":{"execution":"eager","x":1})"), "'facts.chosen.x' is not a text");
+  EXPECT_EQ(of_facts(R"(,"chosen":{"execution":"eager"})"), "");
+  EXPECT_EQ(of_facts(R"(,"chosen":{"execution":"eager","x":"y"})"),
+            "'facts.chosen': no axis 'x'; add it to the table in bench/command_line/axes.cpp");
   EXPECT_EQ(of_facts(R"(,"verification":{"reference":"r","tolerance":1,"relative_error":2})"),
             "'facts.verification.relative_error' is above the tolerance");
   const std::string facts =

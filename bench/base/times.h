@@ -29,6 +29,11 @@ inline double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * nanosecond;
 }
 
+/// bench counts in seconds. The times of repetitions are milliseconds in workers' answers and in
+/// result files, as Google Benchmark has them.
+inline double seconds_in(double milliseconds) { return 1e-3 * milliseconds; }
+inline double milliseconds_in(double seconds) { return 1e3 * seconds; }
+
 /// In seconds, since the process began.
 struct Spent {
   Instant start = std::chrono::steady_clock::now();

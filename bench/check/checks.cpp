@@ -371,11 +371,10 @@ void add_cpu_probes(const Device& cpu, int threads, const std::string& how, Chec
 
 /// How a row runs: "graph", "graph, autotuned", "auto, 2 threads".
 std::string how_of(const Row& row) {
-  const Configuration& configuration = row.configuration;
-  std::string how = value_of(configuration, "execution");
+  std::string how = text_of(row.spec, &RowSpec::execution);
   if (row.device->is_host) {
-    how += ", " + words_of_threads(value_of(configuration, "cpu_threads"));
-  } else if (value_or_unsaid(configuration, "products") == "autotuned") {
+    how += ", " + words_of_threads(value_of(row.spec, &RowSpec::threads));
+  } else if (row.spec.products == ProductChoice::autotuned) {
     how += ", autotuned";
   }
   return how;
@@ -390,7 +389,7 @@ struct CheckedRows {
       : arguments(std::move(of)), context(arguments, devices) {}
 };
 
-void run_row(RowContext& context, const Configuration& row) {
+void run_row(RowContext& context, const RowSpec& row) {
   Result result;
   const auto prepared = make_row(context, row, result);
   if (result.not_verified) {
@@ -406,7 +405,7 @@ Checks network_checks(const Arguments& arguments, Devices& devices) {
   const std::string threads = usable_cores() > 1 ? "1," + std::to_string(usable_cores()) : "1";
   Arguments epochs = parse({"--sweep=full", "--family=Epoch", "--threads=" + threads});
   std::erase_if(epochs.gpu_modes.of_training,
-                [](const Configuration& mode) { return value_of(mode, "data") != "resident"; });
+                [](const RowSpec& mode) { return mode.placement != Placement::resident; });
   epochs.memory_limit_bytes = arguments.memory_limit_bytes;
   epochs.tasks = tiny_networks();
   const auto checked = std::make_shared<CheckedRows>(std::move(epochs), devices);
@@ -418,10 +417,8 @@ Checks network_checks(const Arguments& arguments, Devices& devices) {
     for (const std::string& name : rows.names()) {
       const Row& row = rows[name];
       if (row.device->backend->missing_for(precision).empty()) {
-        const auto run = [checked, configuration = row.configuration] {
-          run_row(checked->context, configuration);
-        };
-        add(*row.device, value_of(row.configuration, "model"), to_string(precision), how_of(row),
+        const auto run = [checked, spec = row.spec] { run_row(checked->context, spec); };
+        add(*row.device, value_of(row.spec, &RowSpec::model), to_string(precision), how_of(row),
             {"epoch", run}, all);
         all.back().calls_libraries = true;
       }
@@ -485,7 +482,7 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   }
   const Device& cpu = devices.cpu();
   const int threads = usable_cores();
-  const std::string how = words_of_threads(std::to_string(threads));
+  const std::string how = words_of_threads(threads);
   add_missing(cpu, all);
   add_cpu_probes(cpu, threads, how, all);
   add_networks(cpu, "");

@@ -196,49 +196,47 @@ void take(const std::string& argument, const std::vector<Flag>& known) {
 }
 
 /// All, or of networks that someone names those that train, with the ceilings that bound them.
-std::vector<std::string> families_for(bool named_networks) {
-  std::vector<std::string> names;
+std::vector<RowFamily> families_for(bool named_networks) {
+  std::vector<RowFamily> found;
   for (const BenchmarkFamily& family : families()) {
     const bool trains = family.trains == Trains::epochs || family.trains == Trains::steps;
     if (!named_networks || trains || family.bounds_others) {
-      names.push_back(family.name);
+      found.push_back(family.family);
     }
   }
-  return names;
+  return found;
 }
 
 /// What follows from the choices, in the types that the families ask for.
 void resolve_choices(Arguments& arguments, const NetworkFlags& networks) {
   const Choices& choices = arguments.choices;
-  const bool are_named = choices.has("model") || networks.bring_one();
-  arguments.families = choices.has("family")
-                           ? choices.of("family")
+  const bool are_named = choices.has(&RowSpec::model) || networks.bring_one();
+  arguments.families = choices.has(&RowSpec::family)
+                           ? choices.of(&RowSpec::family)
                            : families_for(are_named || arguments.sweep.networks_alone);
   if (are_named) {
     arguments.sweep.moved_models.clear();
   }
-  for (const std::string& precision :
-       choices.has("precision") ? choices.of("precision") : arguments.sweep.precisions) {
-    arguments.precisions.push_back(options_of({{"precision", precision}}).precision);
+  arguments.precisions = choices.has(&RowSpec::precision) ? choices.of(&RowSpec::precision)
+                                                          : arguments.sweep.precisions;
+  arguments.batches = choices.of(&RowSpec::batch);
+  arguments.threads = choices.of(&RowSpec::threads);
+  arguments.ranks = choices.of(&RowSpec::ranks);
+  arguments.buckets = choices.of(&RowSpec::bucket_bytes);
+  arguments.accumulate = choices.of(&RowSpec::accumulate);
+  arguments.copies = choices.of(&RowSpec::copies);
+  if (arguments.copies != std::vector{RowSpec().copies}) {
+    const auto require_plain = [&](auto member) {
+      if (choices.of(member) != std::vector{RowSpec().*member}) {
+        throw UsageError("--copies trains in one process, on rows as they lie; leave out " +
+                         axis_of(member).flag.name);
+      }
+    };
+    require_plain(&RowSpec::ranks);
+    require_plain(&RowSpec::shuffle);
+    require_plain(&RowSpec::loader);
   }
-  arguments.batches = choices.numbers("batch");
-  for (const std::int64_t threads : choices.numbers("cpu_threads")) {
-    arguments.threads.push_back(static_cast<int>(threads));
-  }
-  for (const std::int64_t ranks : choices.numbers("ranks")) {
-    arguments.ranks.push_back(static_cast<int>(ranks));
-  }
-  arguments.buckets = choices.numbers("bucket");
-  arguments.accumulate = choices.numbers("accumulate");
-  arguments.copies = choices.numbers("copies");
-  for (const auto& [key, plain] : {std::pair("ranks", "1"), {"shuffle", "none"}, {"loader", "0"}}) {
-    if (arguments.copies != std::vector<std::int64_t>{1} &&
-        choices.of(key) != std::vector<std::string>{plain}) {
-      throw UsageError("--copies trains in one process, on rows as they lie; leave out " +
-                       find_axis(key).flag.name);
-    }
-  }
-  arguments.loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
+  arguments.loss_every_step = choices.of(&RowSpec::loss_every_step).front();
   arguments.cpu_modes = modes_on(AxisDevices::cpu, choices, arguments.sweep.cpu_modes);
   arguments.gpu_modes = modes_on(AxisDevices::gpu, choices, arguments.sweep.gpu_modes);
   arguments.forward_gpu_modes =
@@ -323,16 +321,17 @@ Arguments parse(const std::vector<std::string>& arguments) {
       result.action == Action::context || result.action == Action::describe ||
       result.action == Action::cost || result.action == Action::worker ||
       (result.action == Action::models && networks.bring_one())) {
-    const std::vector<std::string> named = result.choices.of("model");
+    const std::vector<std::string> named = result.choices.of(&RowSpec::model);
     const OwnNetworks own = own_networks(networks);
     result.tasks = tasks_for(networks, own.tasks, named, result.sweep.models);
     result.minibatch_tasks = tasks_for(networks, own.tasks, named, result.sweep.minibatch_models);
     // Of a sweep that has none by itself those that it trains.
     const Sweep& sweep = result.sweep;
-    result.forward_tasks = tasks_for(networks, own.tasks, named,
-                                     sweep.forward_models.empty() && result.choices.has("family")
-                                         ? sweep.models
-                                         : sweep.forward_models);
+    result.forward_tasks =
+        tasks_for(networks, own.tasks, named,
+                  sweep.forward_models.empty() && result.choices.has(&RowSpec::family)
+                      ? sweep.models
+                      : sweep.forward_models);
     result.ladders = own.ladders;
   }
   return result;

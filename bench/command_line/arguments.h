@@ -57,14 +57,14 @@ struct Arguments {
   std::vector<Task> forward_tasks;    ///< those of the family Forward
   std::vector<OwnLadder> ladders;     ///< of --network and --scale
   Choices choices;                    ///< of the axes; what follows from them:
-  std::vector<std::string> families;  ///< to measure
+  std::vector<RowFamily> families;    ///< to measure
   std::vector<Precision> precisions;
   std::vector<std::int64_t> batches;  ///< empty: each network's own
   std::vector<int> threads;           ///< empty: 1, 2, 4 ... up to the cores
   std::vector<int> ranks;             ///< of rows that train
   std::vector<std::int64_t> buckets;  ///< of rows of several ranks, in bytes
   DeviceModes cpu_modes, gpu_modes;
-  std::vector<Configuration> forward_gpu_modes;
+  std::vector<RowSpec> forward_gpu_modes;
   std::vector<std::int64_t> accumulate;  ///< of epochs
   std::vector<std::int64_t> copies;      ///< of epochs
   bool loss_every_step = false;

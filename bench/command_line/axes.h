@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The axes: the keys of a row's configuration, and all that is to be known of each. A new axis, or
-// a new value of one, is a line of the table in axes.cpp: its flag, help text and parsing, its
+// The axes: the keys of a row's configuration, and all that is to be known of each. A new axis is a
+// member of RowSpec and its line of the table in axes.cpp: its flag, help text and parsing, its
 // place in names, the loop over its values and its description in the result file follow from it.
 #pragma once
 
+#include <algorithm>
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "command_line/row_spec.h"
 #include "crossover/backend.h"
 
 namespace crossover::bench {
@@ -23,6 +30,7 @@ namespace crossover::bench {
 enum class Trains { nothing, forward_passes, steps, epochs };
 
 struct BenchmarkFamily {
+  RowFamily family = RowFamily::peak;
   std::string name;
   std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
   Trains trains = Trains::nothing;  ///< crossovers are those of epochs
@@ -32,13 +40,10 @@ struct BenchmarkFamily {
 /// In the order in which they are measured: ceilings before what they bound.
 const std::vector<BenchmarkFamily>& families();
 
-/// Throws std::out_of_range where there is none of that name.
-const BenchmarkFamily& find_family(const std::string& name);
+/// The row's. std::logic_error where it has none.
+const BenchmarkFamily& family_of(const RowSpec& spec);
 
 // ---- The axes
-
-/// Keys and values of a row.
-using Configuration = std::vector<std::pair<std::string, std::string>>;
 
 enum class AxisRole {
   what,   ///< what is computed
@@ -71,11 +76,20 @@ struct Axis {
   std::vector<std::string> values;  ///< all, the plainest first; empty: numbers, or names at large
   std::string unsaid;               ///< the value that names leave out; empty: they say each
   AxisFlag flag;
-  /// For an axis of CompileOptions: sets them to that value.
-  std::function<void(CompileOptions& options, const std::string& value)> apply;
   AxisDevices devices = AxisDevices::none;   ///< rows on other devices do not say it in their names
   bool training_only = false;                ///< operations by themselves have no such choice
   std::map<std::string, ValueScope> scopes;  ///< of the values that not all of these programs have
+
+  // The member of RowSpec; of another program's axis the element of its `others`.
+  std::any member;  ///< a pointer to it; of `others` none
+  /// The value, the unsaid one too; "" where the row has none.
+  std::function<std::string(const RowSpec& spec)> read;
+  /// std::logic_error where the axis does not have the value.
+  std::function<void(RowSpec& spec, const std::string& value)> write;
+  std::function<void(RowSpec& to, const RowSpec& from)> copy;
+
+  /// Whether the row has another value than the one that names leave out.
+  [[nodiscard]] bool is_said(const RowSpec& spec) const { return read(spec) != unsaid; }
 
   /// The values that programs on the CPU (or on a GPU), which train (or not), have, in the order of
   /// `values`.
@@ -98,35 +112,74 @@ const Axis& find_axis(const std::string& key);
 /// "what", "alike", "how".
 std::string to_string(AxisRole role);
 
-/// In the order of names, without the values that stay unsaid. Throws std::logic_error on a key
-/// that is no axis or occurs twice, and on a value that its axis does not have.
-Configuration in_order(const Configuration& configuration);
+// ---- Of members
 
-/// Both, one after the other.
-Configuration joined(Configuration first, const Configuration& second);
+/// `Member` without its std::optional.
+template <class Member>
+struct ValueIn {
+  using type = Member;
+};
+template <class Value>
+struct ValueIn<std::optional<Value>> {
+  using type = Value;
+};
+template <class Member>
+using ValueOf = typename ValueIn<Member>::type;
 
-Configuration without(const std::string& key, Configuration configuration);
+/// Throws std::logic_error where the table lacks it.
+template <class Member>
+const Axis& axis_of(Member RowSpec::*member) {
+  const auto at = std::ranges::find_if(axes(), [&](const Axis& axis) {
+    const auto* const own = std::any_cast<Member RowSpec::*>(&axis.member);
+    return own != nullptr && *own == member;
+  });
+  if (at == axes().end()) {
+    throw std::logic_error("a member of RowSpec has no line in bench/command_line/axes.cpp");
+  }
+  return *at;
+}
 
-/// "eager"; std::logic_error where the configuration lacks the key.
-const std::string& value_of(const Configuration& configuration, const std::string& key);
+/// std::logic_error where the row lacks it.
+template <class Value>
+const Value& value_of(const RowSpec& spec, std::optional<Value> RowSpec::*member) {
+  if (!(spec.*member).has_value()) {
+    throw std::logic_error("a configuration lacks '" + axis_of(member).key + "'");
+  }
+  return *(spec.*member);
+}
 
-/// The same, and where it lacks the key the value that names leave unsaid, or "".
-std::string value_or_unsaid(const Configuration& configuration, const std::string& key);
+/// As names have it: "graph-epoch", "64"; the unsaid value, too, and "" where the row has none.
+template <class Member>
+std::string text_of(const RowSpec& spec, Member RowSpec::*member) {
+  return axis_of(member).read(spec);
+}
 
-/// Whether it has another value than the one that names leave unsaid.
-bool is_said(const Configuration& configuration, const std::string& key);
+// ---- Of whole rows
 
-/// value_or_unsaid() as a number; std::logic_error where it is none.
-std::int64_t number_of(const Configuration& configuration, const std::string& key);
+/// Keys and values, as names and JSON have them: in the order of the axes, without those that stay
+/// unsaid.
+using Configuration = std::vector<std::pair<std::string, std::string>>;
+Configuration configuration_of(const RowSpec& spec);
 
-/// "1 thread", "2 threads", of a value of cpu_threads.
-std::string words_of_threads(const std::string& value);
+/// {"execution": "fused", "cpu_threads": "1"}, and back: std::logic_error on a key that is no axis,
+/// and on a value that its axis does not have.
+nlohmann::ordered_json configuration_json(const RowSpec& spec);
+RowSpec spec_in(const nlohmann::ordered_json& configuration);
 
-/// What the values say of how to compile; the rest is as CompileOptions are.
-CompileOptions options_of(const Configuration& configuration);
+/// The first, with all that the second says.
+RowSpec overlaid(RowSpec first, const RowSpec& second);
 
-/// {{"execution", "fused"}, {"cpu_threads", "1"}}; on a GPU {{"execution", "graph"}} and the
-/// choices of algorithms that names say.
-Configuration configuration_of(const Choice& choice, AxisDevices device);
+/// What these axes say of the row.
+RowSpec part_of(const RowSpec& spec, const std::function<bool(const Axis& axis)>& is_kept);
+
+/// How to compile for the row, as far as it says; the rest is as CompileOptions are.
+CompileOptions options_of(const RowSpec& spec);
+
+/// What the row that was chosen says: on the CPU execution and threads, on a GPU execution and
+/// choices of algorithms.
+RowSpec spec_of(const Choice& choice, AxisDevices device);
+
+/// "1 thread", "2 threads".
+std::string words_of_threads(int threads);
 
 }  // namespace crossover::bench

@@ -11,20 +11,16 @@ namespace crossover::bench {
 namespace {
 
 /// Each of the modes with each of the values.
-std::vector<Configuration> combined(const std::vector<Configuration>& modes, const std::string& key,
-                                    const std::vector<std::string>& values) {
-  std::vector<Configuration> all;
-  for (const Configuration& mode : modes) {
+std::vector<RowSpec> combined(const std::vector<RowSpec>& modes, const Axis& axis,
+                              const std::vector<std::string>& values) {
+  std::vector<RowSpec> all;
+  for (const RowSpec& mode : modes) {
     for (const std::string& value : values) {
       all.push_back(mode);
-      all.back().emplace_back(key, value);
+      axis.write(all.back(), value);
     }
   }
   return all;
-}
-
-bool has_key(const Configuration& mode, const std::string& key) {
-  return std::ranges::any_of(mode, [&](const auto& pair) { return pair.first == key; });
 }
 
 /// Threads are numbers, which depend on the machine: device.h.
@@ -33,17 +29,17 @@ bool is_of_modes(const Axis& axis, AxisDevices device) {
 }
 
 /// With the chosen values of the axes that are missing.
-std::vector<Configuration> completed(std::vector<Configuration> modes, AxisDevices device,
-                                     const Choices& choices, bool training) {
+std::vector<RowSpec> completed(std::vector<RowSpec> modes, AxisDevices device,
+                               const Choices& choices, bool training) {
   for (const Axis& axis : axes()) {
     if (!is_of_modes(axis, device) || (!training && axis.training_only)) {
       continue;
     }
-    std::vector<Configuration> with_it;
-    for (const Configuration& mode : modes) {
-      const std::vector<Configuration> own =
-          has_key(mode, axis.key) ? std::vector<Configuration>{mode}
-                                  : combined({mode}, axis.key, choices.on(axis, device, training));
+    std::vector<RowSpec> with_it;
+    for (const RowSpec& mode : modes) {
+      const std::vector<RowSpec> own =
+          axis.is_said(mode) ? std::vector<RowSpec>{mode}
+                             : combined({mode}, axis, choices.on(axis, device, training));
       with_it.insert(with_it.end(), own.begin(), own.end());
     }
     modes = std::move(with_it);
@@ -51,29 +47,25 @@ std::vector<Configuration> completed(std::vector<Configuration> modes, AxisDevic
   return modes;
 }
 
-std::vector<Configuration> training_modes(AxisDevices device, const Choices& choices,
-                                          const std::vector<Configuration>& swept) {
-  const Configuration& axes_of_sweep = swept.front();
-  const bool chosen = std::ranges::any_of(axes_of_sweep, [&](const auto& pair) {
-    return choices.has_on(find_axis(pair.first), device, true);
-  });
-  std::vector<Configuration> modes = chosen ? std::vector<Configuration>(1) : swept;
-  std::erase_if(modes, [&](const Configuration& mode) {  // what a flag decides no mode does
-    return std::ranges::any_of(mode, [&](const auto& pair) {
-      return choices.has_on(find_axis(pair.first), device, true);
+std::vector<RowSpec> training_modes(AxisDevices device, const Choices& choices,
+                                    const std::vector<RowSpec>& swept) {
+  const auto has_chosen = [&](const RowSpec& mode) {
+    return std::ranges::any_of(axes(), [&](const Axis& axis) {
+      return axis.is_said(mode) && choices.has_on(axis, device, true);
     });
-  });
+  };
+  std::vector<RowSpec> modes = has_chosen(swept.front()) ? std::vector<RowSpec>(1) : swept;
+  std::erase_if(modes, has_chosen);  // what a flag decides no mode does
   modes = completed(std::move(modes), device, choices, true);
   if (device == AxisDevices::cpu) {
     return modes;
   }
-  const bool loss_every_step = options_of({{"loss", choices.of("loss").front()}}).loss_every_step;
-  std::vector<Configuration> left;
-  std::ranges::copy_if(modes, std::back_inserter(left), [&](const Configuration& mode) {
-    return makes_sense(mode, loss_every_step);
-  });
+  const bool loss_every_step = choices.of(&RowSpec::loss_every_step).front();
+  std::vector<RowSpec> left;
+  std::ranges::copy_if(modes, std::back_inserter(left),
+                       [&](const RowSpec& mode) { return makes_sense(mode, loss_every_step); });
   if (left.empty()) {
-    throw UsageError("--execution=" + value_of(modes.front(), "execution") +
+    throw UsageError("--execution=" + text_of(modes.front(), &RowSpec::execution) +
                      " needs --placement=resident and --loss=epoch: what runs a whole epoch by "
                      "itself neither copies batches nor reports losses between its steps");
   }
@@ -100,9 +92,8 @@ void Choices::take(const Axis& axis, const std::string& text) {
   }
 }
 
-std::vector<std::string> Choices::of(const std::string& key) const {
-  const Axis& axis = find_axis(key);
-  if (const auto given = given_.find(key); given != given_.end()) {
+std::vector<std::string> Choices::of(const Axis& axis) const {
+  if (const auto given = given_.find(axis.key); given != given_.end()) {
     return given->second;
   }
   if (!axis.unsaid.empty()) {
@@ -135,14 +126,6 @@ std::vector<std::string> Choices::on(const Axis& axis, AxisDevices device, bool 
   return given;
 }
 
-std::vector<std::int64_t> Choices::numbers(const std::string& key) const {
-  std::vector<std::int64_t> numbers;
-  for (const std::string& text : of(key)) {
-    numbers.push_back(std::stoll(text));
-  }
-  return numbers;
-}
-
 std::vector<Flag> axis_flags(Choices& to) {
   std::vector<Flag> flags;
   for (const Axis& axis : axes()) {
@@ -158,26 +141,26 @@ std::vector<Flag> axis_flags(Choices& to) {
 }
 
 DeviceModes modes_on(AxisDevices device, const Choices& choices,
-                     const std::vector<Configuration>& swept) {
+                     const std::vector<RowSpec>& swept) {
   return {.of_training = training_modes(device, choices, swept),
-          .of_operations = completed({Configuration()}, device, choices, false)};
+          .of_operations = completed({RowSpec()}, device, choices, false)};
 }
 
-std::vector<Configuration> every_gpu_mode(const std::vector<std::string>& keys) {
-  std::vector<Configuration> modes{Configuration()};
-  for (const std::string& key : keys) {
-    modes = combined(modes, key, find_axis(key).values_on(AxisDevices::gpu, true));
+std::vector<RowSpec> every_gpu_mode() {
+  std::vector<RowSpec> modes{RowSpec()};
+  for (const Axis& axis : {axis_of(&RowSpec::execution), axis_of(&RowSpec::placement)}) {
+    modes = combined(modes, axis, axis.values_on(AxisDevices::gpu, true));
   }
   return modes;
 }
 
-bool makes_sense(const Configuration& mode, bool loss_every_step) {
+bool makes_sense(const RowSpec& mode, bool loss_every_step) {
   const CompileOptions options = options_of(mode);
   return !facts_of(options.execution).of_whole_order ||
          (options.placement == Placement::resident && !loss_every_step);
 }
 
-bool is_of_passes(const Configuration& mode) {
+bool is_of_passes(const RowSpec& mode) {
   const CompileOptions options = options_of(mode);
   return !facts_of(options.execution).of_whole_order &&
          options.placement != Placement::pinned_async;

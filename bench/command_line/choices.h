@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "command_line/axes.h"
@@ -17,7 +18,12 @@ class Choices {
   /// Reads the text after the flag of an axis, each value once. UsageError where it can't be.
   void take(const Axis& axis, const std::string& text);
 
-  [[nodiscard]] bool has(const std::string& key) const { return given_.contains(key); }
+  [[nodiscard]] bool has(const Axis& axis) const { return given_.contains(axis.key); }
+
+  template <class Member>
+  [[nodiscard]] bool has(Member RowSpec::*member) const {
+    return has(axis_of(member));
+  }
 
   /// The values that were given of those that programs on that device have; where none were, the
   /// default: the one that stays unsaid or else the plainest.
@@ -29,10 +35,24 @@ class Choices {
 
   /// The values that were given; where none were, the one that stays unsaid or else the plainest;
   /// empty for an axis that has neither.
-  [[nodiscard]] std::vector<std::string> of(const std::string& key) const;
+  [[nodiscard]] std::vector<std::string> of(const Axis& axis) const;
 
-  /// The same as numbers.
-  [[nodiscard]] std::vector<std::int64_t> numbers(const std::string& key) const;
+  /// The same as values of the member.
+  template <class Member>
+  [[nodiscard]] std::vector<ValueOf<Member>> of(Member RowSpec::*member) const {
+    const Axis& axis = axis_of(member);
+    std::vector<ValueOf<Member>> values;
+    for (const std::string& text : of(axis)) {
+      RowSpec spec;
+      axis.write(spec, text);
+      if constexpr (std::is_same_v<Member, ValueOf<Member>>) {
+        values.push_back(spec.*member);
+      } else {
+        values.push_back(value_of(spec, member));
+      }
+    }
+    return values;
+  }
 
  private:
   [[nodiscard]] std::vector<std::string> given_on(const Axis& axis, AxisDevices device,
@@ -47,26 +67,25 @@ std::vector<Flag> axis_flags(Choices& to);
 /// The ways of a device to run, without its threads: each has a value for each axis that programs
 /// there have.
 struct DeviceModes {
-  std::vector<Configuration> of_training;
-  std::vector<Configuration> of_operations;  ///< by themselves
+  std::vector<RowSpec> of_training;
+  std::vector<RowSpec> of_operations;  ///< by themselves
 
   friend bool operator==(const DeviceModes&, const DeviceModes&) = default;
 };
 
 /// `swept`: how the sweep trains where no flag names one of the axes in it. Of a GPU's modes those
 /// that come to the same as another are left out; UsageError where none is left.
-DeviceModes modes_on(AxisDevices device, const Choices& choices,
-                     const std::vector<Configuration>& swept);
+DeviceModes modes_on(AxisDevices device, const Choices& choices, const std::vector<RowSpec>& swept);
 
-/// All values of these axes that a GPU's training has, combined; the last axis changes fastest.
-std::vector<Configuration> every_gpu_mode(const std::vector<std::string>& keys);
+/// Each execution that a GPU's training has, with the data in each place; that changes fastest.
+std::vector<RowSpec> every_gpu_mode();
 
 /// Whether a GPU's Program runs as the mode says: a whole epoch runs by itself only where nothing
 /// is copied or read between its steps.
-bool makes_sense(const Configuration& mode, bool loss_every_step);
+bool makes_sense(const RowSpec& mode, bool loss_every_step);
 
 /// Whether forward passes have the mode. A pass by itself is a graph of its own, and no pass before
 /// it computes while its batch is copied.
-bool is_of_passes(const Configuration& mode);
+bool is_of_passes(const RowSpec& mode);
 
 }  // namespace crossover::bench

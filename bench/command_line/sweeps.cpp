@@ -53,30 +53,33 @@ std::vector<Sweep> sweeps() {
                                              "resnet-50", "vit-ti",    "mobilenet-v2"};
   std::vector<std::string> every_network = all;
   every_network.insert(every_network.end(), minibatches.begin(), minibatches.end());
-  const std::vector<Configuration> few = {{{"execution", "eager"}, {"data", "resident"}},
-                                          {{"execution", "graph"}, {"data", "resident"}},
-                                          {{"execution", "persistent"}, {"data", "resident"}},
-                                          {{"execution", "eager"}, {"data", "pinned-async"}}};
+  const std::vector<RowSpec> few = {
+      {.execution = Execution::eager, .placement = Placement::resident},
+      {.execution = Execution::graph, .placement = Placement::resident},
+      {.execution = Execution::persistent, .placement = Placement::resident},
+      {.execution = Execution::eager, .placement = Placement::pinned_async}};
   // Of every one, those that come to the same as another are left out: makes_sense(). What anyone
   // would run is chosen where the data lies there, and comes behind all that it is chosen from.
-  std::vector<Configuration> every = every_gpu_mode({"execution", "data"});
-  std::erase_if(every, [](const Configuration& mode) {
-    return value_of(mode, "execution") == "auto" || value_of(mode, "execution") == "overlapped";
+  std::vector<RowSpec> every = every_gpu_mode();
+  std::erase_if(every, [](const RowSpec& mode) {
+    return mode.execution == Execution::automatic || mode.execution == Execution::overlapped;
   });
-  every.push_back({{"execution", "graph"}, {"data", "resident"}, {"products", "autotuned"}});
-  every.push_back({{"execution", "auto"}, {"data", "resident"}});
+  every.push_back({.execution = Execution::graph,
+                   .placement = Placement::resident,
+                   .products = ProductChoice::autotuned});
+  every.push_back({.execution = Execution::automatic, .placement = Placement::resident});
   // What page-locked memory saves is seen eagerly, and what a graph does to its best use.
-  std::vector<Configuration> most = every;
-  std::erase_if(most, [](const Configuration& mode) {
-    return value_of(mode, "execution") == "graph" &&
-           (value_of(mode, "data") == "pageable" || value_of(mode, "data") == "pinned");
+  std::vector<RowSpec> most = every;
+  std::erase_if(most, [](const RowSpec& mode) {
+    return mode.execution == Execution::graph &&
+           (mode.placement == Placement::pageable || mode.placement == Placement::pinned);
   });
   // What anyone would run; the full sweep shows what it was chosen from.
-  const std::vector<Configuration> fastest = {{{"execution", "auto"}}};
-  const std::vector<Configuration> all_of_cpu = {{{"execution", "eager"}},
-                                                 {{"execution", "winograd"}},
-                                                 {{"execution", "fused"}},
-                                                 {{"execution", "auto"}}};
+  const std::vector<RowSpec> fastest = {{.execution = Execution::automatic}};
+  const std::vector<RowSpec> all_of_cpu = {{.execution = Execution::eager},
+                                           {.execution = Execution::winograd},
+                                           {.execution = Execution::fused},
+                                           {.execution = Execution::automatic}};
   // Sizes that fit vectors and tiles, and beside them such that do not.
   const std::vector<std::int64_t> squares{32,  33,  64,   65,   127,  128,
                                           256, 512, 1000, 1023, 1024, 2048};
@@ -144,13 +147,13 @@ std::vector<Sweep> sweeps() {
        .models = dense,
        .networks_alone = true,
        .cpu_modes = fastest,
-       .gpu_modes = {{{"execution", "eager"}, {"data", "resident"}},
-                     {{"execution", "graph"}, {"data", "resident"}},
-                     {{"execution", "auto"}, {"data", "resident"}},
-                     {{"execution", "eager"}, {"data", "pinned-async"}},
-                     {{"execution", "graph"}, {"data", "pinned-async"}}}},
+       .gpu_modes = {{.execution = Execution::eager, .placement = Placement::resident},
+                     {.execution = Execution::graph, .placement = Placement::resident},
+                     {.execution = Execution::automatic, .placement = Placement::resident},
+                     {.execution = Execution::eager, .placement = Placement::pinned_async},
+                     {.execution = Execution::graph, .placement = Placement::pinned_async}}},
       {.name = "gpu",
-       .precisions = find_axis("precision").values,
+       .precisions = {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16},
        .effort = {.repetitions = 5, .min_time_seconds = 0.03},
        .most_passes = 1,  // minutes on a lent machine: more rows say more there than more instances
        .by_worth = true,

@@ -33,7 +33,7 @@ enum class ColdProducts {
 
 struct Sweep {
   std::string name;
-  std::vector<std::string> precisions{"f32"};
+  std::vector<Precision> precisions{Precision::f32};
   Effort effort;  ///< of rows that have none of their own
   ThreadCounts threads = ThreadCounts::powers;
   /// Over the same rows, each by new processes: as many instances of a row, at most. More than the
@@ -47,8 +47,8 @@ struct Sweep {
   bool networks_alone = false;            ///< with the ceilings: no products, layers and copies
   std::vector<std::string> moved_models;  ///< of these, epochs in further batches too
   std::vector<std::int64_t> further_batches{10, 1000};
-  std::vector<Configuration> cpu_modes;  ///< of training, each with the same axes
-  std::vector<Configuration> gpu_modes;  ///< the same, and some of them further ones
+  std::vector<RowSpec> cpu_modes;  ///< of training, each with the same axes
+  std::vector<RowSpec> gpu_modes;  ///< the same, and some of them further ones
 
   // Single steps of large networks, the family Minibatch
   std::vector<std::string> minibatch_models;
@@ -60,10 +60,11 @@ struct Sweep {
   std::vector<std::string> forward_models;  ///< of those above
   std::vector<std::int64_t> forward_batches{1, 32, 1024};
   int forward_repetitions = 5;
-  std::vector<Configuration> forward_gpu_modes{{{"execution", "eager"}, {"data", "resident"}},
-                                               {{"execution", "eager"}, {"data", "pinned"}},
-                                               {{"execution", "graph"}, {"data", "resident"}},
-                                               {{"execution", "graph"}, {"data", "pinned"}}};
+  std::vector<RowSpec> forward_gpu_modes{
+      {.execution = Execution::eager, .placement = Placement::resident},
+      {.execution = Execution::eager, .placement = Placement::pinned},
+      {.execution = Execution::graph, .placement = Placement::resident},
+      {.execution = Execution::graph, .placement = Placement::pinned}};
 
   // Single operations, copies and ceilings
   Effort operation_effort;

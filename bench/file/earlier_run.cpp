@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/bounded_json.h"
+#include "base/times.h"
 #include "command_line/flag.h"
 #include "crossover/fingerprint.h"
 #include "rows/row.h"
@@ -376,9 +377,8 @@ EarlierSizes earlier_sizes(const EarlierRun& run,
           found.models.push_back(model);
         }
         for (const std::string& line : row.entries) {
-          constexpr double milliseconds = 1e-3;
           if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
-            found.seconds[row.name].push_back(milliseconds * entry.at("real_time").get<double>());
+            found.seconds[row.name].push_back(seconds_in(entry.at("real_time")));
           }
         }
       }

@@ -127,7 +127,7 @@ std::vector<double> seconds_of_one(const Record& record) {
 /// Floating-point operations per second in a time of one iteration; 0 where none are counted.
 double flops_per_second(const Row& row, double seconds_of_iteration) {
   const double flops = row.record.facts.value("flops", 0.0);
-  const bool is_of_iteration = find_family(family_of(row)).bounds_others;
+  const bool is_of_iteration = family_of(row.spec).bounds_others;
   const double times = is_of_iteration ? 1 : row.record.facts.value("count", 1.0);
   return times * flops / seconds_of_iteration;
 }
@@ -234,17 +234,16 @@ void Reporter::show(const std::string& name) {
     if (const double rate = flops_per_second(row, count * median(seconds)); rate > 0) {
       parts.push_back(digits(rate / 1e9) + " GFLOP/s");
     }
-    if (const Configuration chosen = record.chosen(); !chosen.empty()) {
-      std::ostringstream line;
-      line << value_of(chosen, "execution");
-      for (const auto& [key, value] : chosen) {
-        if (key == "cpu_threads") {
-          line << " on " << words_of_threads(value);
-        } else if (key != "execution") {
-          line << ", " << key << ":" << value;
+    if (const std::optional<RowSpec> chosen = record.chosen()) {
+      std::string line = text_of(*chosen, &RowSpec::execution);
+      for (const auto& [key, value] : configuration_of(*chosen)) {
+        if (key == axis_of(&RowSpec::threads).key) {
+          line += " on " + words_of_threads(*chosen->threads);
+        } else if (key != axis_of(&RowSpec::execution).key) {
+          line += ", " + key + ":" + value;
         }
       }
-      parts.push_back(line.str());
+      parts.push_back(line);
     }
   }
   std::ranges::transform(doubts_about(row), std::back_inserter(parts),

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/times.h"
 #include "command_line/flag.h"
 #include "file/context.h"
 #include "rows/counters.h"
@@ -376,20 +377,16 @@ void put_counters(const std::vector<Repetition>& repetitions, std::vector<Json>&
   }
 }
 
-Repetition repetition_in(const Json& entry, const std::vector<Repetition>& before) {
-  constexpr double milliseconds = 1e-3;
-  Repetition one = before.empty() ? Repetition() : before.front();
-  std::erase_if(one.counters, [](const auto& counter) {  // what is the same in all stands once
-    return kind_of_counter(counter.first) != CounterKind::repetition;
-  });
-  one.seconds = milliseconds * entry.at("real_time").get<double>();
-  one.cpu_seconds = milliseconds * entry.at("cpu_time").get<double>();
-  one.iterations = entry.value("iterations", one.iterations);
-  one.instance = entry.value("instance", 0);
-  for (const auto& [key, value] : entry.items()) {
-    if (value.is_number() && key != "real_time" && key != "cpu_time" && key != "iterations" &&
-        key != "instance") {
-      one.counters[key] = value.get<double>();
+/// With what is the same in all repetitions, which stands in the first.
+Repetition completed(Repetition one, const std::vector<Repetition>& before) {
+  if (before.empty()) {
+    return one;
+  }
+  const Repetition& first = before.front();
+  one.iterations = one.iterations == 0 ? first.iterations : one.iterations;
+  for (const auto& [key, value] : first.counters) {
+    if (kind_of_counter(key) == CounterKind::repetition) {
+      one.counters.emplace(key, value);
     }
   }
   return one;
@@ -401,6 +398,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
   try {
     Record record;
     record.facts = Json::parse(written.facts);
+    static_cast<void>(record.chosen());  // it can be read
     if (record.facts.contains("outcome")) {
       return {};
     }
@@ -414,7 +412,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
     }
     for (const std::string& line : written.entries) {
       if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
-        record.repetitions.push_back(repetition_in(entry, record.repetitions));
+        record.repetitions.push_back(completed(repetition_in(entry), record.repetitions));
         record.instances = std::max(record.instances, record.repetitions.back().instance + 1);
       }
     }
@@ -422,7 +420,7 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
       std::erase(record.doubts, doubt);
     }
     return record;
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {  // of JSON, or of a configuration
     throw UsageError("--resume: the file has " + written.name +
                      " that can't be read; without --resume the rows are measured anew");
   }
@@ -447,7 +445,7 @@ Json number_json(double value) {
 
 WrittenRow written_row(const std::string& name, const Row& row) {
   const Record& record = row.record;
-  Json facts = {{"name", name}, {"configuration", configuration_json(row.configuration)}};
+  Json facts = {{"name", name}, {"configuration", configuration_json(row.spec)}};
   if (!row.network.empty()) {
     facts["network"] = row.network;
   }
@@ -470,14 +468,13 @@ WrittenRow written_row(const std::string& name, const Row& row) {
   const Repetition& first = repetitions.front();
   const bool same_iterations = std::ranges::all_of(
       repetitions, [&](const Repetition& one) { return one.iterations == first.iterations; });
-  constexpr double in_milliseconds = 1e3;
   std::vector<Json> entries;
   for (const Repetition& repetition : repetitions) {
     Json& entry = entries.emplace_back();
     entry = {{"name", name},
              {"run_type", "iteration"},
-             {"real_time", number_json(in_milliseconds * repetition.seconds)},
-             {"cpu_time", number_json(in_milliseconds * repetition.cpu_seconds)},
+             {"real_time", number_json(milliseconds_in(repetition.seconds))},
+             {"cpu_time", number_json(milliseconds_in(repetition.cpu_seconds))},
              {"time_unit", "ms"}};
     if (&repetition == &first || !same_iterations) {
       entry["iterations"] = repetition.iterations;

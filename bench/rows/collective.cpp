@@ -65,13 +65,13 @@ class PreparedSum : public PreparedBenchmark {
 
 }  // namespace
 
-std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const RowSpec& row,
                                                    Result& result) {
   const Target target = target_of(row, context.devices);
   if (target.joined == nullptr) {
     throw std::logic_error("a row of several ranks is made by one of them");
   }
-  const std::int64_t bytes = number_of(row, "bytes");
+  const std::int64_t bytes = value_of(row, &RowSpec::bytes);
   const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
   const Backend* gpu = target.device->is_host ? nullptr : target.device->backend.get();
   auto made = std::make_unique<PreparedSum>(
@@ -91,11 +91,11 @@ void register_collectives(const Arguments& arguments, Devices& devices, Rows& ro
   for (const int ranks : arguments.ranks) {
     for (std::int64_t bytes = least; ranks > 1 && bytes <= most; bytes *= step) {
       for (Device& device : devices.all) {
-        Row row{.configuration = {{"family", "Collective"},
-                                  {"op", "allreduce"},
-                                  {"bytes", std::to_string(bytes)},
-                                  {"device", device.name()},
-                                  {"ranks", std::to_string(ranks)}},
+        Row row{.spec = {.family = RowFamily::collective,
+                         .op = CollectiveOp::allreduce,
+                         .bytes = bytes,
+                         .device = device.name(),
+                         .ranks = ranks},
                 .device = &device,
                 .expected =
                     expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,

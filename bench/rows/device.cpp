@@ -250,25 +250,24 @@ Devices described_devices(const Json& description) {
 
 // ---- Target
 
-Device* find_device(const Configuration& row, Devices& devices) {
-  const std::string name = value_or_unsaid(row, "device");
-  const auto at = std::ranges::find(devices.all, name, &Device::name);
+Device* find_device(const RowSpec& row, Devices& devices) {
+  const auto at = std::ranges::find(devices.all, row.device, &Device::name);
   return at == devices.all.end() ? nullptr : &*at;
 }
 
-Device& device_of(const Configuration& row, Devices& devices) {
+Device& device_of(const RowSpec& row, Devices& devices) {
   Device* const device = find_device(row, devices);
   if (device == nullptr) {
-    throw std::out_of_range("this worker has no device '" + value_of(row, "device") + "'");
+    throw std::out_of_range("this worker has no device '" + value_of(row, &RowSpec::device) + "'");
   }
   return *device;
 }
 
-Target target_of(const Configuration& row, Devices& devices) {
+Target target_of(const RowSpec& row, Devices& devices) {
   Target target{.device = &device_of(row, devices),
-                .ranks = static_cast<int>(number_of(row, "ranks")),
-                .loader = static_cast<int>(number_of(row, "loader")),
-                .bucket_bytes = number_of(row, "bucket"),
+                .ranks = row.ranks,
+                .loader = row.loader,
+                .bucket_bytes = row.bucket_bytes,
                 .joined = devices.ranks,
                 .options = options_of(row),
                 .row = row};
@@ -284,21 +283,23 @@ Target target_of(const Configuration& row, Devices& devices) {
   return target;
 }
 
-std::vector<Configuration> on_devices(const Configuration& what, const Devices& devices,
-                                      const std::vector<int>& threads,
-                                      const std::vector<Configuration>& cpu_modes,
-                                      const std::vector<Configuration>& gpu_modes) {
-  std::vector<Configuration> rows;
-  const auto add = [&](const Device& device, const Configuration& mode) {
-    rows.push_back(joined(joined(what, {{"device", device.name()}}), mode));
+std::vector<RowSpec> on_devices(const RowSpec& what, const Devices& devices,
+                                const std::vector<int>& threads,
+                                const std::vector<RowSpec>& cpu_modes,
+                                const std::vector<RowSpec>& gpu_modes) {
+  std::vector<RowSpec> rows;
+  const auto add = [&](const Device& device, const RowSpec& mode) {
+    rows.push_back(overlaid(what, mode));
+    rows.back().device = device.name();
   };
   for (const int count : threads) {
-    for (const Configuration& mode : cpu_modes) {
-      add(devices.all.front(), joined(mode, {{"cpu_threads", std::to_string(count)}}));
+    for (const RowSpec& mode : cpu_modes) {
+      add(devices.all.front(), mode);
+      rows.back().threads = count;
     }
   }
   for (const Device& gpu : devices.gpus()) {
-    for (const Configuration& mode : gpu_modes) {
+    for (const RowSpec& mode : gpu_modes) {
       add(gpu, mode);
     }
   }

@@ -52,25 +52,25 @@ struct Target {
   std::int64_t bucket_bytes = 0;  ///< of gradients that several ranks sum at once
   Ranks* joined = nullptr;        ///< this process among them; none where it only plans
   CompileOptions options;
-  Configuration row;                       ///< the row's configuration, whole
+  RowSpec row;                             ///< the row, whole
   std::vector<std::string> warnings;       ///< what casts doubt on its figures, a sentence each
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 };
 
-/// The device that a configuration names; null where it names none, or one that is not here.
-Device* find_device(const Configuration& row, Devices& devices);
+/// The device that a row names; null where it names none, or one that is not here.
+Device* find_device(const RowSpec& row, Devices& devices);
 
 /// The same. std::out_of_range where it is not here.
-Device& device_of(const Configuration& row, Devices& devices);
+Device& device_of(const RowSpec& row, Devices& devices);
 
-/// What a row's configuration says of its device, and of how to use it.
-Target target_of(const Configuration& row, Devices& devices);
+/// What a row says of its device, and of how to use it.
+Target target_of(const RowSpec& row, Devices& devices);
 
-/// A row's configuration for each mode of a device, on the CPU with each number of threads.
-std::vector<Configuration> on_devices(const Configuration& what, const Devices& devices,
-                                      const std::vector<int>& threads,
-                                      const std::vector<Configuration>& cpu_modes,
-                                      const std::vector<Configuration>& gpu_modes);
+/// A row for each mode of a device, on the CPU with each number of threads.
+std::vector<RowSpec> on_devices(const RowSpec& what, const Devices& devices,
+                                const std::vector<int>& threads,
+                                const std::vector<RowSpec>& cpu_modes,
+                                const std::vector<RowSpec>& gpu_modes);
 
 /// Processor cores that one process may use, no more than its container's quota gives time of.
 int usable_cores();

@@ -14,21 +14,21 @@ namespace {
 
 const std::vector<FamilyRows>& family_rows() {
   static const std::vector<FamilyRows> all{
-      {"Peak", register_peaks, make_peak},
-      {"Copy", register_copies, make_copy, is_copy_worth_minutes},
-      {"Collective", register_collectives, make_collective},
-      {"Gemm", register_gemms, make_gemm, is_gemm_worth_minutes},
-      {"Layer", register_layers, make_layer, is_layer_worth_minutes},
-      {"Epoch", register_epochs, make_training, is_epoch_worth_minutes},
-      {"Minibatch", register_minibatches, make_training, is_minibatch_worth_minutes},
-      {"Forward", register_passes, make_pass},
+      {RowFamily::peak, register_peaks, make_peak},
+      {RowFamily::copy, register_copies, make_copy, is_copy_worth_minutes},
+      {RowFamily::collective, register_collectives, make_collective},
+      {RowFamily::gemm, register_gemms, make_gemm, is_gemm_worth_minutes},
+      {RowFamily::layer, register_layers, make_layer, is_layer_worth_minutes},
+      {RowFamily::epoch, register_epochs, make_training, is_epoch_worth_minutes},
+      {RowFamily::minibatch, register_minibatches, make_training, is_minibatch_worth_minutes},
+      {RowFamily::forward, register_passes, make_pass},
   };
   return all;
 }
 
 /// Null of a family whose rows other programs have.
-const FamilyRows* rows_of(const std::string& family) {
-  const auto at = std::ranges::find(family_rows(), family, &FamilyRows::name);
+const FamilyRows* rows_of(const RowSpec& row) {
+  const auto at = std::ranges::find(family_rows(), row.family, &FamilyRows::family);
   return at == family_rows().end() ? nullptr : &*at;
 }
 
@@ -39,40 +39,39 @@ RowContext::RowContext(const Arguments& its_arguments, Devices& its_devices)
 
 RowContext::~RowContext() = default;
 
-Training& RowContext::training_of(const Configuration& row) {
-  const std::string& family = value_of(row, "family");
-  std::unique_ptr<Training>& training = trainings_[family];
+Training& RowContext::training_of(const RowSpec& row) {
+  const BenchmarkFamily& its = family_of(row);
+  std::unique_ptr<Training>& training = trainings_[its.family];
   if (training == nullptr) {
-    training = std::make_unique<Training>(arguments, find_family(family).trains);
+    training = std::make_unique<Training>(arguments, its.trains);
   }
   return *training;
 }
 
-std::string RowContext::network_of(const Configuration& row) const {
-  const std::optional<Task> task = find_task(arguments, value_or_unsaid(row, "model"));
+std::string RowContext::network_of(const RowSpec& row) const {
+  const std::optional<Task> task = find_task(arguments, row.model.value_or(""));
   return task ? network_fingerprint(*task) : "";
 }
 
-bool is_worth_minutes(const Row& row, const std::string& most_threads) {
-  const FamilyRows* const its = rows_of(family_of(row));
+bool is_worth_minutes(const Row& row, int most_threads) {
+  const FamilyRows* const its = rows_of(row.spec);
   return its == nullptr || its->is_worth_minutes == nullptr ||
          its->is_worth_minutes(row, most_threads);
 }
 
-std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const RowSpec& row,
                                             Result& result) {
-  const std::string& family = value_of(row, "family");
-  const FamilyRows* const its = rows_of(family);
+  const FamilyRows* const its = rows_of(row);
   if (its == nullptr) {
-    throw std::logic_error("bench has no rows of the family '" + family + "'");
+    throw std::logic_error("bench has no rows of the family '" + family_of(row).name + "'");
   }
   return its->make(context, row, result);
 }
 
-Followed followed(RowContext& context, const Configuration& row) {
+Followed followed(RowContext& context, const RowSpec& row) {
   const Target target = target_of(row, context.devices);
   const Backend* const backend = target.device->backend.get();
-  const Trains trains = find_family(value_of(row, "family")).trains;
+  const Trains trains = family_of(row).trains;
   if (trains == Trains::nothing || trains == Trains::forward_passes) {
     return {.backend = target.device->is_host ? nullptr : backend,
             .model = {},
@@ -90,7 +89,7 @@ Rows register_all(const Arguments& arguments, Devices& devices) {
   Rows rows;
   for (const FamilyRows& family : family_rows()) {
     const auto& wanted = arguments.families;
-    if (contains(wanted, family.name)) {
+    if (contains(wanted, family.family)) {
       family.register_rows(arguments, devices, rows);
     }
   }
@@ -118,7 +117,7 @@ void note_networks(const Arguments& arguments, Rows& rows) {
   const std::map<std::string, std::string> known = network_fingerprints(arguments);
   for (const std::string& name : rows.names()) {
     Row& row = rows[name];
-    const auto own = known.find(value_or_unsaid(row.configuration, "model"));
+    const auto own = known.find(row.spec.model.value_or(""));
     if (row.network.empty() && own != known.end()) {
       row.network = own->second;
     }

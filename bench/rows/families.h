@@ -26,49 +26,49 @@ class RowContext {
   RowContext& operator=(const RowContext&) = delete;
   ~RowContext();
 
-  /// Of the family of that configuration, which trains networks.
-  Training& training_of(const Configuration& row);
+  /// Of the row's family, which trains networks.
+  Training& training_of(const RowSpec& row);
 
   /// The fingerprint of the network that the row is of; empty where it is of none.
-  [[nodiscard]] std::string network_of(const Configuration& row) const;
+  [[nodiscard]] std::string network_of(const RowSpec& row) const;
 
   const Arguments& arguments;
   Devices& devices;
 
  private:
-  std::map<std::string, std::unique_ptr<Training>> trainings_;  ///< by family
+  std::map<RowFamily, std::unique_ptr<Training>> trainings_;
 };
 
 /// Plans the rows that the command line asks for. UsageError where it can't be carried out.
 using Register = void (*)(const Arguments& arguments, Devices& devices, Rows& rows);
 
-/// Compiles and verifies the row of that configuration, and fills in its result, which outlives
+/// Compiles and verifies the row, and fills in its result, which outlives
 /// what is made. Throws Unsupported and OutOfMemory where the row can't be had, and anything else
 /// where something is wrong.
-using MakeRow = std::unique_ptr<PreparedBenchmark> (*)(RowContext& context,
-                                                       const Configuration& row, Result& result);
+using MakeRow = std::unique_ptr<PreparedBenchmark> (*)(RowContext& context, const RowSpec& row,
+                                                       Result& result);
 
 /// Whether a sweep of minutes (Sweep::by_worth) measures the row. `most_threads`: of its rows.
-using IsWorthMinutes = bool (*)(const Row& row, const std::string& most_threads);
+using IsWorthMinutes = bool (*)(const Row& row, int most_threads);
 
 /// How a family's rows are planned and made. To add one: a file beside this one, a line of
 /// functions in families.cpp, and a line of facts in command_line/axes.cpp.
 struct FamilyRows {
-  std::string name;
+  RowFamily family;
   Register register_rows;
   MakeRow make;
   IsWorthMinutes is_worth_minutes = nullptr;  ///< null: each of its rows is
 };
 
 /// Whether a sweep of minutes measures the row. `most_threads`: of its rows.
-bool is_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_worth_minutes(const Row& row, int most_threads);
 
-/// By the family of its configuration. std::logic_error where that is none of bench's.
-std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const Configuration& row,
+/// By its family. std::logic_error where that is none of bench's.
+std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const RowSpec& row,
                                             Result& result);
 
 /// What a rank that only follows needs to make its share of that row.
-Followed followed(RowContext& context, const Configuration& row);
+Followed followed(RowContext& context, const RowSpec& row);
 
 /// All rows that the command line asks for. UsageError where it can't be carried out.
 Rows register_all(const Arguments& arguments, Devices& devices);
@@ -91,25 +91,25 @@ void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows);
 void register_passes(const Arguments& arguments, Devices& devices, Rows& rows);
 
-std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const RowSpec& row,
                                              Result& result);
-std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const RowSpec& row,
                                              Result& result);
-std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const RowSpec& row,
                                                    Result& result);
-std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const RowSpec& row,
                                              Result& result);
-std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const RowSpec& row,
                                               Result& result);
-std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const RowSpec& row,
                                                  Result& result);
-std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const RowSpec& row,
                                              Result& result);
 
-bool is_copy_worth_minutes(const Row& row, const std::string& most_threads);
-bool is_gemm_worth_minutes(const Row& row, const std::string& most_threads);
-bool is_layer_worth_minutes(const Row& row, const std::string& most_threads);
-bool is_epoch_worth_minutes(const Row& row, const std::string& most_threads);
-bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads);
+bool is_copy_worth_minutes(const Row& row, int most_threads);
+bool is_gemm_worth_minutes(const Row& row, int most_threads);
+bool is_layer_worth_minutes(const Row& row, int most_threads);
+bool is_epoch_worth_minutes(const Row& row, int most_threads);
+bool is_minibatch_worth_minutes(const Row& row, int most_threads);
 
 }  // namespace crossover::bench

@@ -25,16 +25,16 @@ struct GemmPlan {
   bool cold = false;
 };
 
-ProductSize square(std::int64_t n, const std::string& transposes) {
-  return {.m = n,
-          .n = n,
-          .k = n,
-          .transpose_a = transposes[0] == 't',
-          .transpose_b = transposes[1] == 't'};
+bool is_first(Transposes which) { return which == Transposes::tn || which == Transposes::tt; }
+bool is_second(Transposes which) { return which == Transposes::nt || which == Transposes::tt; }
+
+Transposes transposes(const ProductSize& size) {
+  return size.transpose_a ? (size.transpose_b ? Transposes::tt : Transposes::tn)
+                          : (size.transpose_b ? Transposes::nt : Transposes::nn);
 }
 
-std::string transposes(const ProductSize& size) {
-  return std::string(size.transpose_a ? "t" : "n") + (size.transpose_b ? "t" : "n");
+ProductSize square(std::int64_t n, Transposes which) {
+  return {.m = n, .n = n, .k = n, .transpose_a = is_first(which), .transpose_b = is_second(which)};
 }
 
 Cost cost_of(const ProductSize& size) { return cost(product_workload(size, 1, 1)); }
@@ -90,7 +90,7 @@ std::vector<GemmPlan> products_of_networks(const Arguments& arguments) {
   Products products;
   for (const Task& task : arguments.tasks) {
     const bool is_of_ladder = task.model.reads_plain_rows() && !ladder_of(task.model.name).empty();
-    if (!is_of_ladder && arguments.tasks.size() > 1 && !arguments.choices.has("model")) {
+    if (!is_of_ladder && arguments.tasks.size() > 1 && !arguments.choices.has(&RowSpec::model)) {
       continue;
     }
     for (const std::int64_t batch : batches_of(arguments, task.batch)) {
@@ -104,10 +104,10 @@ std::vector<GemmPlan> squares(const Sweep& sweep) {
   std::vector<GemmPlan> plans;
   const std::vector<std::int64_t>& transposed = sweep.transposed_squares;
   for (const std::int64_t n : sweep.square_sizes) {
-    plans.push_back({.size = square(n, "nn"), .label = "square"});
+    plans.push_back({.size = square(n, Transposes::nn), .label = "square"});
     if (contains(transposed, n)) {
-      plans.push_back({.size = square(n, "nt"), .label = "square"});
-      plans.push_back({.size = square(n, "tn"), .label = "square"});
+      plans.push_back({.size = square(n, Transposes::nt), .label = "square"});
+      plans.push_back({.size = square(n, Transposes::tn), .label = "square"});
     }
   }
   return plans;
@@ -120,25 +120,25 @@ std::int64_t set_bytes(const ProductSize& size) {
   return footprint_bytes(one, one.steps.front());
 }
 
-Configuration configuration_of(const GemmPlan& plan, Precision precision) {
-  return {{"family", "Gemm"},
-          {"m", std::to_string(plan.size.m)},
-          {"n", std::to_string(plan.size.n)},
-          {"k", std::to_string(plan.size.k)},
-          {"transpose", transposes(plan.size)},
-          {"precision", to_string(precision)},
-          {"cache", plan.cold ? "cold" : "warm"}};
+RowSpec spec_of(const GemmPlan& plan, Precision precision) {
+  return {.family = RowFamily::gemm,
+          .m = plan.size.m,
+          .n = plan.size.n,
+          .k = plan.size.k,
+          .transpose = transposes(plan.size),
+          .precision = precision,
+          .cache = plan.cold ? OperandCache::cold : OperandCache::warm};
 }
 
-GemmPlan gemm_in(const Configuration& row) {
-  const std::string& transposed = value_of(row, "transpose");
-  return {.size = {.m = number_of(row, "m"),
-                   .n = number_of(row, "n"),
-                   .k = number_of(row, "k"),
-                   .transpose_a = transposed[0] == 't',
-                   .transpose_b = transposed[1] == 't',
+GemmPlan gemm_in(const RowSpec& row) {
+  const Transposes transposed = value_of(row, &RowSpec::transpose);
+  return {.size = {.m = value_of(row, &RowSpec::m),
+                   .n = value_of(row, &RowSpec::n),
+                   .k = value_of(row, &RowSpec::k),
+                   .transpose_a = is_first(transposed),
+                   .transpose_b = is_second(transposed),
                    .type = storage_of(options_of(row).precision)},
-          .cold = value_of(row, "cache") == "cold"};
+          .cold = value_of(row, &RowSpec::cache) == OperandCache::cold};
 }
 
 /// Small products are cold only with more sets than can be made; the operands of large ones are
@@ -149,17 +149,17 @@ bool is_wanted_cold(const GemmPlan& plan, const Device& device, ColdProducts wan
   const bool large = std::min({plan.size.m, plan.size.n, plan.size.k}) > largest;
   constexpr std::uint64_t one = 512;
   const auto extent = static_cast<std::uint64_t>(plan.size.n);
-  ProductSize usual = square(plan.size.n, "nn");
+  ProductSize usual = square(plan.size.n, Transposes::nn);
   usual.type = plan.size.type;
   const bool is_usual = plan.size == usual &&
                         (wanted == ColdProducts::one ? extent == one : std::has_single_bit(extent));
   return !small && !large && (wanted == ColdProducts::every || is_usual);
 }
 
-void add_row(const Arguments& arguments, const Configuration& configuration,
-             const std::string& label, const Cost& one, Devices& devices, Rows& rows) {
-  const GemmPlan plan = gemm_in(configuration);
-  const Target target = target_of(configuration, devices);
+void add_row(const Arguments& arguments, const RowSpec& spec, const std::string& label,
+             const Cost& one, Devices& devices, Rows& rows) {
+  const GemmPlan plan = gemm_in(spec);
+  const Target target = target_of(spec, devices);
   Row row = row_on(target);
   row.label = label;
   const std::int64_t products =
@@ -176,20 +176,20 @@ void add_row(const Arguments& arguments, const Configuration& configuration,
 }  // namespace
 
 /// Small products are all alike, a start and a wait; on the CPU squares must do.
-bool is_gemm_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+bool is_gemm_worth_minutes(const Row& row, int /*most_threads*/) {
   constexpr double least = 1e6;  // multiplications
   const bool on_gpu = !row.device->is_host;
-  const auto m = static_cast<double>(number_of(row.configuration, "m"));
-  const auto n = static_cast<double>(number_of(row.configuration, "n"));
-  const auto k = static_cast<double>(number_of(row.configuration, "k"));
+  const auto m = static_cast<double>(value_of(row.spec, &RowSpec::m));
+  const auto n = static_cast<double>(value_of(row.spec, &RowSpec::n));
+  const auto k = static_cast<double>(value_of(row.spec, &RowSpec::k));
   const bool is_square = m == n && n == k;
-  const bool is_plain = value_of(row.configuration, "transpose") == "nn" &&
-                        value_of(row.configuration, "cache") == "warm";
+  const bool is_plain =
+      row.spec.transpose == Transposes::nn && row.spec.cache == OperandCache::warm;
   return is_square ? is_plain || (on_gpu && is_in_f32(row))
                    : on_gpu && is_in_f32(row) && m * n * k >= least;
 }
 
-std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_gemm(RowContext& context, const RowSpec& row,
                                              Result& result) {
   const GemmPlan plan = gemm_in(row);
   const Target target = target_of(row, context.devices);
@@ -250,13 +250,10 @@ void register_gemms(const Arguments& arguments, Devices& devices, Rows& rows) tr
       plan.size.type = storage_of(precision);
       const Cost one = cost_of(plan.size);
       plan.cold = false;
-      for (Configuration row :
-           operation_rows(arguments, devices, configuration_of(plan, precision), one)) {
+      for (RowSpec row : operation_rows(arguments, devices, spec_of(plan, precision), one)) {
         add_row(arguments, row, plan.label, one, devices, rows);
         if (is_wanted_cold(plan, device_of(row, devices), arguments.sweep.cold_products)) {
-          std::ranges::find_if(row, [](const auto& pair) {
-            return pair.first == "cache";
-          })->second = "cold";
+          row.cache = OperandCache::cold;
           add_row(arguments, row, plan.label, one, devices, rows);
         }
       }

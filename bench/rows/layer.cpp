@@ -63,22 +63,22 @@ Workload layer(const LayerPlan& plan, std::int64_t times) {
   return plan.fused ? fuse(std::move(workload)) : workload;
 }
 
-Configuration configuration_of(const LayerPlan& plan) {
-  return {{"family", "Layer"},
-          {"width", std::to_string(plan.width)},
-          {"batch", std::to_string(plan.batch)},
-          {"activation", name_in(named_activations, plan.activation)},
-          {"pass", plan.backward ? "backward" : "forward"},
-          {"form", plan.fused ? "fused" : "separate"},
-          {"precision", to_string(plan.precision)}};
+RowSpec spec_of(const LayerPlan& plan) {
+  return {.family = RowFamily::layer,
+          .width = plan.width,
+          .batch = plan.batch,
+          .activation = plan.activation,
+          .pass = plan.backward ? LayerPass::backward : LayerPass::forward,
+          .form = plan.fused ? LayerForm::fused : LayerForm::separate,
+          .precision = plan.precision};
 }
 
-LayerPlan layer_in(const Configuration& row) {
-  return {.width = number_of(row, "width"),
-          .batch = number_of(row, "batch"),
-          .activation = value_in(named_activations, value_of(row, "activation")).value(),
-          .backward = value_of(row, "pass") == "backward",
-          .fused = value_of(row, "form") == "fused",
+LayerPlan layer_in(const RowSpec& row) {
+  return {.width = value_of(row, &RowSpec::width),
+          .batch = value_of(row, &RowSpec::batch),
+          .activation = value_of(row, &RowSpec::activation),
+          .backward = value_of(row, &RowSpec::pass) == LayerPass::backward,
+          .fused = value_of(row, &RowSpec::form) == LayerForm::fused,
           .precision = options_of(row).precision};
 }
 
@@ -128,11 +128,11 @@ std::vector<LayerPlan> plans_of(const Arguments& arguments) {
 }  // namespace
 
 /// In other precisions one form shows enough.
-bool is_layer_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
-  return is_in_f32(row) || value_of(row.configuration, "form") == "fused";
+bool is_layer_worth_minutes(const Row& row, int /*most_threads*/) {
+  return is_in_f32(row) || row.spec.form == LayerForm::fused;
 }
 
-std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_layer(RowContext& context, const RowSpec& row,
                                               Result& result) {
   const LayerPlan plan = layer_in(row);
   const Target target = target_of(row, context.devices);
@@ -170,9 +170,8 @@ void register_layers(const Arguments& arguments, Devices& devices, Rows& rows) t
     for (const Precision precision : arguments.precisions) {
       plan.precision = precision;
       const Cost one = cost(layer(plan, 1));
-      for (const Configuration& configuration :
-           operation_rows(arguments, devices, configuration_of(plan), one)) {
-        const Target target = target_of(configuration, devices);
+      for (const RowSpec& spec : operation_rows(arguments, devices, spec_of(plan), one)) {
+        const Target target = target_of(spec, devices);
         Row row = row_on(target);
         const auto times = static_cast<double>(repeats(one));
         constexpr double launches = 4;  // at most, of one pass

@@ -14,8 +14,8 @@
 
 namespace crossover::bench {
 
-std::vector<Configuration> operation_rows(const Arguments& arguments, const Devices& devices,
-                                          const Configuration& what, const Cost& operation) {
+std::vector<RowSpec> operation_rows(const Arguments& arguments, const Devices& devices,
+                                    const RowSpec& what, const Cost& operation) {
   std::vector<int> threads = arguments.threads;
   if (threads.empty()) {
     threads = {1};

@@ -22,8 +22,8 @@ namespace crossover::bench {
 /// The rows of an operation: on one thread and all cores, or what --threads says; on a GPU eagerly,
 /// or as --execution says. One that a backend runs on one thread anyway has no rows of more, unless
 /// --threads asks for them.
-std::vector<Configuration> operation_rows(const Arguments& arguments, const Devices& devices,
-                                          const Configuration& what, const Cost& operation);
+std::vector<RowSpec> operation_rows(const Arguments& arguments, const Devices& devices,
+                                    const RowSpec& what, const Cost& operation);
 
 /// How often an iteration repeats an operation: decided from its size, so that rows of all devices
 /// do the same.

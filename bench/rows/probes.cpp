@@ -19,7 +19,7 @@ namespace {
 
 /// One that a family has.
 struct ProbeRow {
-  Configuration row;
+  RowSpec row;
   ProbeSpec probe;
 };
 
@@ -84,9 +84,8 @@ ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
 }
 
 /// Of the row. std::out_of_range where it is none of these; `what`: "copy".
-ProbeSpec probe_of(const Configuration& row, const std::vector<ProbeRow>& all,
-                   const std::string& what) {
-  const auto at = std::ranges::find(all, in_order(row), &ProbeRow::row);
+ProbeSpec probe_of(const RowSpec& row, const std::vector<ProbeRow>& all, const std::string& what) {
+  const auto at = std::ranges::find(all, row, &ProbeRow::row);
   if (at == all.end()) {
     throw std::out_of_range("this worker has no such " + what);
   }
@@ -98,10 +97,10 @@ bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
   return host_bytes(spec, true) <= static_cast<double>(planned_memory_bytes(arguments)) / 4;
 }
 
-Row probe_row(const Arguments& arguments, Device& device, Configuration configuration,
-              const ProbeSpec& spec) {
-  Row row{.configuration = std::move(configuration), .device = &device};
-  set_effort(row, arguments, expected_work(spec, device), threads_of(spec));
+Row probe_row(const Arguments& arguments, Device& device, const ProbeRow& planned) {
+  Row row{.spec = planned.row, .device = &device};
+  const ProbeSpec& probe = planned.probe;
+  set_effort(row, arguments, expected_work(probe, device), threads_of(probe));
   return row;
 }
 
@@ -174,12 +173,12 @@ std::optional<MinimumWork> minimum_work_of(const CopyProbe& probe, const Device&
 }
 
 /// Bytes, by what a row's name says of them.
-using Sizes = std::vector<std::pair<Configuration, std::int64_t>>;
+using Sizes = std::vector<std::pair<RowSpec, std::int64_t>>;
 
 Sizes sizes_of(const Sweep& sweep) {
   Sizes sizes;
   for (const std::int64_t size : sweep.copy_bytes) {
-    sizes.push_back({{{"bytes", std::to_string(size)}}, size});
+    sizes.push_back({{.bytes = size}, size});
   }
   return sizes;
 }
@@ -193,8 +192,7 @@ Sizes batches_in(const Arguments& arguments) {
       constexpr double beyond_any_memory = 1e17;  // bytes, and far from an overflow
       if (static_cast<double>(samples) * static_cast<double>(elements(task.model.sample)) * 8 <=
           beyond_any_memory) {
-        sizes.push_back({{{"model", task.model.name}, {"batch", std::to_string(samples)}},
-                         batch_bytes(task, samples)});
+        sizes.push_back({{.model = task.model.name, .batch = samples}, batch_bytes(task, samples)});
       }
     }
   }
@@ -204,7 +202,6 @@ Sizes batches_in(const Arguments& arguments) {
 /// In all ways that the device has; those of batches in those that carry them.
 std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const Sizes& batches) {
   struct Way {
-    const char* name;
     Direction direction;
     std::vector<std::pair<HostMemory, bool>> modes;  ///< how the host's side is held; asynchronous
     bool carries_batches = false;
@@ -212,12 +209,11 @@ std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const 
   const std::pair plain{HostMemory::pageable, false};
   const std::pair pinned{HostMemory::pinned, false};
   const std::pair pinned_async{HostMemory::pinned, true};
-  const std::vector<Way> of_host{{"h2h", Direction::host_to_host, {plain}, true}};
-  const std::vector<Way> of_gpu{
-      {"h2d", Direction::host_to_device, {plain, pinned, pinned_async}, true},
-      {"d2h", Direction::device_to_host, {plain, pinned, pinned_async}},
-      {"both", Direction::both, {pinned, pinned_async}},
-      {"d2d", Direction::device_to_device, {plain, pinned_async}}};
+  const std::vector<Way> of_host{{Direction::host_to_host, {plain}, true}};
+  const std::vector<Way> of_gpu{{Direction::host_to_device, {plain, pinned, pinned_async}, true},
+                                {Direction::device_to_host, {plain, pinned, pinned_async}},
+                                {Direction::both, {pinned, pinned_async}},
+                                {Direction::device_to_device, {plain, pinned_async}}};
   std::vector<ProbeRow> all;
   for (const Way& way : device.is_host ? of_host : of_gpu) {
     for (const auto& [memory, asynchronous] : way.modes) {
@@ -225,19 +221,21 @@ std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const 
       all_sizes.insert(all_sizes.end(), batches.begin(),
                        way.carries_batches ? batches.end() : batches.begin());
       for (const auto& [what, size] : all_sizes) {
-        Configuration row =
-            joined({{"family", "Copy"}, {"direction", way.name}, {"device", device.name()}}, what);
+        RowSpec row = what;
+        row.family = RowFamily::copy;
+        row.direction = way.direction;
+        row.device = device.name();
         if (way.direction != Direction::device_to_device) {
-          row.emplace_back("memory", memory == HostMemory::pinned ? "pinned" : "pageable");
+          row.memory = memory;
         }
-        row.emplace_back("mode", asynchronous ? "async" : "sync");
+        row.mode = asynchronous ? CopyMode::async : CopyMode::sync;
         if (device.is_host) {
-          row.emplace_back("cpu_threads", "1");
+          row.threads = 1;
         }
-        all.push_back({in_order(row), CopyProbe{.direction = way.direction,
-                                                .memory = memory,
-                                                .asynchronous = asynchronous,
-                                                .bytes = size}});
+        all.push_back({row, CopyProbe{.direction = way.direction,
+                                      .memory = memory,
+                                      .asynchronous = asynchronous,
+                                      .bytes = size}});
       }
     }
   }
@@ -247,21 +245,19 @@ std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const 
 }  // namespace
 
 /// Batches lie between two of the sizes.
-bool is_copy_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
-  return value_or_unsaid(row.configuration, "model").empty();
-}
+bool is_copy_worth_minutes(const Row& row, int /*most_threads*/) { return !row.spec.model; }
 
-std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const RowSpec& row,
                                              Result& result) {
   const Device& device = device_of(row, context.devices);
   Sizes own;
-  if (const std::string model = value_or_unsaid(row, "model"); model.empty()) {
-    own.push_back({{{"bytes", value_of(row, "bytes")}}, number_of(row, "bytes")});
-  } else if (const auto task = find_task(context.arguments, model)) {
-    own.push_back({{{"model", model}, {"batch", value_of(row, "batch")}},
-                   batch_bytes(*task, number_of(row, "batch"))});
+  if (!row.model) {
+    own.push_back({{.bytes = value_of(row, &RowSpec::bytes)}, *row.bytes});
+  } else if (const auto task = find_task(context.arguments, *row.model)) {
+    const std::int64_t batch = value_of(row, &RowSpec::batch);
+    own.push_back({{.model = row.model, .batch = batch}, batch_bytes(*task, batch)});
   } else {
-    throw std::out_of_range("this worker knows no network '" + model + "'");
+    throw std::out_of_range("this worker knows no network '" + *row.model + "'");
   }
   const auto probe = std::get<CopyProbe>(probe_of(row, copies_of(device, own, {}), "copy"));
   return make_probe_row(context.arguments, device, probe, minimum_work_of(probe, device), result);
@@ -269,10 +265,10 @@ std::unique_ptr<PreparedBenchmark> make_copy(RowContext& context, const Configur
 
 void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
   for (Device& device : devices.all) {
-    for (const auto& [configuration, probe] :
+    for (const ProbeRow& planned :
          copies_of(device, sizes_of(arguments.sweep), batches_in(arguments))) {
-      if (is_modest(arguments, probe)) {
-        rows.add(probe_row(arguments, device, configuration, probe));
+      if (is_modest(arguments, planned.probe)) {
+        rows.add(probe_row(arguments, device, planned));
       }
     }
   }
@@ -308,14 +304,11 @@ class Ceilings {
  public:
   explicit Ceilings(const Device& device) : device_(device) {}
 
-  void add(const std::string& quantity, const ProbeSpec& probe, const Configuration& more = {},
-           int threads = 0) {
-    Configuration row =
-        joined({{"family", "Peak"}, {"quantity", quantity}, {"device", device_.name()}}, more);
-    if (threads > 0) {
-      row.emplace_back("cpu_threads", std::to_string(threads));
-    }
-    all.push_back({in_order(row), probe});
+  void add(const std::string& quantity, const ProbeSpec& probe, RowSpec row = {}) {
+    row.family = RowFamily::peak;
+    row.quantity = quantity;
+    row.device = device_.name();
+    all.push_back({row, probe});
   }
 
   std::vector<ProbeRow> all;
@@ -332,40 +325,40 @@ std::vector<ProbeRow> cpu_ceilings(const Arguments& arguments, const Device& cpu
     ceilings.add(
         "fma",
         FmaProbe{.values = std::int64_t{3072} * threads, .length = 1 << 14, .threads = threads},
-        {{"precision", "f32"}}, threads);
-    ceilings.add("triad", TriadProbe{.values = values, .threads = threads}, {}, threads);
+        {.precision = Precision::f32, .threads = threads});
+    ceilings.add("triad", TriadProbe{.values = values, .threads = threads}, {.threads = threads});
     // The smaller ones stay in the caches, the larger ones keep many cores busy.
     for (const std::int64_t size : {512, 2048}) {
       ceilings.add("matrix",
                    MatrixProbe{.precision = Precision::bf16, .size = size, .threads = threads},
-                   {{"precision", "bf16"}, {"size", std::to_string(size)}}, threads);
+                   {.precision = Precision::bf16, .size = size, .threads = threads});
     }
-    ceilings.add("fork-join", ForkJoinProbe{.threads = threads}, {}, threads);
+    ceilings.add("fork-join", ForkJoinProbe{.threads = threads}, {.threads = threads});
   }
   // The C library's copy writes past the caches, and so reaches more than a plain loop.
   ceilings.add("copy",
                CopyProbe{.direction = Direction::host_to_host, .bytes = values * float_bytes},
-               {{"direction", "h2h"}}, 1);
+               {.direction = Direction::host_to_host, .threads = 1});
   return ceilings.all;
 }
 
 std::vector<ProbeRow> gpu_ceilings(const Device& gpu) {
   constexpr int many = 1000;
   Ceilings ceilings(gpu);
-  ceilings.add("fma", FmaProbe{.values = 32 * mebibyte, .length = 1024}, {{"precision", "f32"}});
+  ceilings.add("fma", FmaProbe{.values = 32 * mebibyte, .length = 1024},
+               {.precision = Precision::f32});
   for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::f16}) {
     ceilings.add("matrix", MatrixProbe{.precision = precision, .size = 8192},
-                 {{"precision", to_string(precision)}});
+                 {.precision = precision});
   }
   ceilings.add("triad", TriadProbe{.values = gpu_triad_values(gpu)});
-  for (const auto& [name, direction] :
-       {std::pair{"h2d", Direction::host_to_device}, {"d2h", Direction::device_to_host}}) {
+  for (const Direction direction : {Direction::host_to_device, Direction::device_to_host}) {
     ceilings.add("copy",
                  CopyProbe{.direction = direction,
                            .memory = HostMemory::pinned,
                            .asynchronous = true,
                            .bytes = 64 * mebibyte},
-                 {{"direction", name}});
+                 {.direction = direction});
   }
   ceilings.add("launch", LaunchProbe{.launches = 1});
   ceilings.add("launches", LaunchProbe{.launches = many});
@@ -384,12 +377,11 @@ bool is_wanted(const Arguments& arguments, const Device& device, const ProbeSpec
 
 }  // namespace
 
-std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const RowSpec& row,
                                              Result& result) {
   const Device& device = device_of(row, context.devices);
   const std::vector<ProbeRow> all =
-      device.is_host ? cpu_ceilings(context.arguments, device,
-                                    {static_cast<int>(number_of(row, "cpu_threads"))})
+      device.is_host ? cpu_ceilings(context.arguments, device, {value_of(row, &RowSpec::threads)})
                      : gpu_ceilings(device);
   return make_probe_row(context.arguments, device, probe_of(row, all, "ceiling"), std::nullopt,
                         result);
@@ -397,15 +389,14 @@ std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const Configur
 
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows) {
   for (Device& device : devices.all) {
-    for (const auto& [configuration, probe] :
+    for (const ProbeRow& planned :
          device.is_host
              ? cpu_ceilings(arguments, device, thread_counts(arguments, arguments.sweep.threads))
              : gpu_ceilings(device)) {
-      if (is_wanted(arguments, device, probe)) {
-        Row row = probe_row(arguments, device, configuration, probe);
+      if (is_wanted(arguments, device, planned.probe)) {
+        Row row = probe_row(arguments, device, planned);
         if (device.is_host) {
-          row.warnings =
-              doubts_about_threads(static_cast<int>(number_of(configuration, "cpu_threads")));
+          row.warnings = doubts_about_threads(value_of(row.spec, &RowSpec::threads));
         }
         rows.add(std::move(row));
       }

@@ -16,9 +16,9 @@
 
 namespace crossover::bench {
 
-std::string row_name(const Configuration& configuration) {
+std::string row_name(const RowSpec& spec) {
   std::string name;
-  for (const auto& [key, value] : configuration) {
+  for (const auto& [key, value] : configuration_of(spec)) {
     if (name.empty()) {
       name = value;
     } else {
@@ -28,19 +28,14 @@ std::string row_name(const Configuration& configuration) {
   return name;
 }
 
-std::string family_of(const Row& row) { return value_of(row.configuration, "family"); }
-
-bool is_of_a_peer(const Row& row) { return is_said(row.configuration, "program"); }
+bool is_of_a_peer(const Row& row) { return row.spec.program != RowSpec().program; }
 
 std::string work_of(const Row& row) {
-  Configuration work = row.configuration;
-  std::erase_if(work,
-                [](const auto& pair) { return find_axis(pair.first).role != AxisRole::what; });
-  return row_name(work);
+  return row_name(part_of(row.spec, [](const Axis& axis) { return axis.role == AxisRole::what; }));
 }
 
 Row row_on(const Target& target) {
-  return {.configuration = target.row, .device = target.device, .warnings = target.warnings};
+  return {.spec = target.row, .device = target.device, .warnings = target.warnings};
 }
 
 double verify_or_note(Result& result, const std::function<void()>& verify) {
@@ -94,13 +89,11 @@ void RowProfile::take(Program& program, double timed_seconds) {
 }
 
 bool is_in_f32(const Row& row) {
-  const std::string precision = value_or_unsaid(row.configuration, "precision");
-  return precision.empty() || precision == "f32";
+  return row.spec.precision.value_or(Precision::f32) == Precision::f32;
 }
 
 void Rows::add(Row row) {
-  row.configuration = in_order(row.configuration);
-  const std::string name = row_name(row.configuration);
+  const std::string name = row_name(row.spec);
   if (rows_.emplace(name, std::move(row)).second) {
     names_.push_back(name);
   }
@@ -122,14 +115,9 @@ double lost_to(const char* counter, const Repetition& repetition) {
 
 /// That have work, and wait where other programs run: on a GPU the one that starts it, too.
 int threads_of(const Row& row) {
-  constexpr const char* key = "cpu_threads";
-  std::int64_t computing = 1;
-  for (const Configuration& one : {row.configuration, row.record.chosen()}) {
-    computing = is_said(one, key) ? number_of(one, key) : computing;
-  }
-  computing = row.record.facts.value("threads_used", computing);
-  const bool loads = is_said(row.configuration, "loader");
-  return static_cast<int>(computing + (loads ? number_of(row.configuration, "loader") : 0));
+  const RowSpec chosen = row.record.chosen().value_or(RowSpec());
+  const int computing = chosen.threads.value_or(row.spec.threads.value_or(1));
+  return row.record.facts.value("threads_used", computing) + row.spec.loader;
 }
 
 }  // namespace
@@ -178,9 +166,9 @@ std::vector<std::string> doubts_about_times(const std::vector<Repetition>& repet
   return doubts;
 }
 
-Configuration Record::chosen() const {
+std::optional<RowSpec> Record::chosen() const {
   const auto at = facts.find("chosen");
-  return at == facts.end() ? Configuration() : configuration_in(*at);
+  return at == facts.end() ? std::nullopt : std::optional(spec_in(*at));
 }
 
 std::vector<double> Record::seconds() const {
@@ -238,8 +226,8 @@ nlohmann::ordered_json facts_json(const Result& result) {
   if (!result.workload.empty()) {
     json["workload"] = result.workload;
   }
-  if (!result.chosen.empty()) {
-    json["chosen"] = configuration_json(result.chosen);
+  if (result.chosen) {
+    json["chosen"] = configuration_json(*result.chosen);
   }
   if (!result.convolutions.empty()) {
     json["convolutions"] = result.convolutions;
@@ -255,6 +243,20 @@ nlohmann::ordered_json facts_json(const Result& result) {
   return json;
 }
 
+Repetition repetition_in(const nlohmann::ordered_json& json) {
+  Repetition repetition{.seconds = seconds_in(json.at("real_time")),
+                        .cpu_seconds = seconds_in(json.at("cpu_time")),
+                        .iterations = json.value("iterations", std::int64_t{0}),
+                        .instance = json.value("instance", 0)};
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_number() && key != "real_time" && key != "cpu_time" && key != "iterations" &&
+        key != "instance") {
+      repetition.counters[key] = value.get<double>();
+    }
+  }
+  return repetition;
+}
+
 nlohmann::ordered_json first_steps_json(const FirstSteps& steps) {
   return {{"losses", steps.losses}, {"norms", steps.norms}};
 }
@@ -262,22 +264,6 @@ nlohmann::ordered_json first_steps_json(const FirstSteps& steps) {
 FirstSteps first_steps_in(const nlohmann::ordered_json& json) {
   return {.losses = json.at("losses").get<std::vector<double>>(),
           .norms = json.at("norms").get<std::vector<double>>()};
-}
-
-nlohmann::ordered_json configuration_json(const Configuration& configuration) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [key, value] : configuration) {
-    json[key] = value;
-  }
-  return json;
-}
-
-Configuration configuration_in(const nlohmann::ordered_json& json) {
-  Configuration configuration;
-  for (const auto& [key, value] : json.items()) {
-    configuration.emplace_back(key, value.get<std::string>());
-  }
-  return configuration;
 }
 
 }  // namespace crossover::bench

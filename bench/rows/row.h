@@ -21,8 +21,8 @@ namespace crossover::bench {
 
 class Worker;
 
-/// {{"family", "Epoch"}, {"model", "disc-2"}} -> "Epoch/model:disc-2".
-std::string row_name(const Configuration& configuration);
+/// "Epoch/model:disc-2/batch:100": its family, then what its axes say.
+std::string row_name(const RowSpec& spec);
 
 /// How the reason begins of rows that were skipped because their GPU was lost before.
 inline constexpr const char* after_failed_gpu = "the GPU failed in an earlier row: ";
@@ -57,7 +57,7 @@ struct Result {
   std::string label;     ///< what the name does not say
   std::string workload;  ///< fingerprint of what is trained; empty: not told
   std::map<std::string, double> counters;
-  Configuration chosen;  ///< what execution:auto came to; empty: nothing was to be chosen
+  std::optional<RowSpec> chosen;  ///< what execution:auto came to; none: nothing was to be chosen
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
   std::map<std::string, std::int64_t> convolutions;  ///< see ProgramFacts
   RowVerification verification;
@@ -144,8 +144,8 @@ struct Record {  // NOLINT(bugprone-exception-escape): a destructor of nlohmann'
   [[nodiscard]] bool has_had_a_turn() const {
     return outcome != Outcome::measured || !repetitions.empty();
   }
-  /// What execution:auto came to; empty: nothing was to be chosen.
-  [[nodiscard]] Configuration chosen() const;
+  /// What execution:auto came to; none: nothing was to be chosen.
+  [[nodiscard]] std::optional<RowSpec> chosen() const;
   /// Of the repetitions, in their order.
   [[nodiscard]] std::vector<double> seconds() const;
 };
@@ -181,7 +181,7 @@ struct Telling {
 // ---- the row: what is planned, and behind it all that is known by now.
 
 struct Row {
-  Configuration configuration;
+  RowSpec spec;
   Device* device = nullptr;
   int repetitions = 0;           ///< 0: as many as the sweep's
   double min_time_seconds = 0;   ///< of one repetition; 0: the sweep's
@@ -218,9 +218,6 @@ std::vector<std::string> doubts_about_times(const std::vector<Repetition>& repet
 /// Whose warnings are its target's.
 Row row_on(const Target& target);
 
-/// "Epoch".
-std::string family_of(const Row& row);
-
 /// In f32, or in no precision at all.
 bool is_in_f32(const Row& row);
 
@@ -233,8 +230,7 @@ std::string work_of(const Row& row);
 /// All rows by name, in the order of registration.
 class Rows {
  public:
-  /// Its configuration is brought into the order of the axes: std::logic_error where a key or a
-  /// value is none of theirs. Of rows of the same name the first one stays.
+  /// Of rows of the same name the first one stays.
   void add(Row row);
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] Row& operator[](const std::string& name) { return rows_.at(name); }
@@ -251,12 +247,12 @@ class Rows {
 /// facts; all but the last are left out where there is nothing to tell.
 nlohmann::ordered_json facts_json(const Result& result);
 
+/// real_time, cpu_time, iterations, instance, and as counters what other numbers there are. The
+/// times must be there.
+Repetition repetition_in(const nlohmann::ordered_json& json);
+
 /// {"losses": [0.69, ...], "norms": [1.2, ...]}, and back.
 nlohmann::ordered_json first_steps_json(const FirstSteps& steps);
 FirstSteps first_steps_in(const nlohmann::ordered_json& json);
-
-/// {"execution": "fused", "cpu_threads": "1"}, and back.
-nlohmann::ordered_json configuration_json(const Configuration& configuration);
-Configuration configuration_in(const nlohmann::ordered_json& json);
 
 }  // namespace crossover::bench

@@ -46,15 +46,15 @@ std::vector<Execution> executions_on(const Backend& backend, const TrainingPlan&
 }
 
 /// As rows of that mode train it.
-TrainingPlan trained_in(TrainingPlan plan, const Configuration& mode) {
-  plan.options.zero_gradients = value_or_unsaid(mode, "zero") == "keep";
+TrainingPlan trained_in(TrainingPlan plan, const RowSpec& mode) {
+  plan.options.zero_gradients = mode.zero_gradients;
   return plan;
 }
 
 /// Whether the device can run the network in a mode; asks it once for each way to train.
 auto possible_on(const Backend& backend, const TrainingPlan& plan) {
   std::map<bool, std::vector<Execution>> known;  // by how gradients are kept
-  return [&backend, &plan, known](const Configuration& mode) mutable {
+  return [&backend, &plan, known](const RowSpec& mode) mutable {
     const TrainingPlan own = trained_in(plan, mode);
     const auto [at, is_new] = known.try_emplace(own.options.zero_gradients);
     if (is_new) {
@@ -64,48 +64,48 @@ auto possible_on(const Backend& backend, const TrainingPlan& plan) {
   };
 }
 
-Configuration with(const std::string& key, const std::string& value, const Configuration& mode) {
-  return joined({{key, value}}, without(key, mode));
+template <class Member, class Value>
+RowSpec with(RowSpec mode, Member RowSpec::*member, const Value& value) {
+  mode.*member = value;
+  return mode;
 }
 
-void add_new(const Configuration& mode, std::vector<Configuration>& to) {
+void add_new(const RowSpec& mode, std::vector<RowSpec>& to) {
   if (!contains(to, mode)) {
     to.push_back(mode);
   }
 }
 
 /// With an execution that only ranks have.
-bool is_of_ranks(const Configuration& mode) {
+bool is_of_ranks(const RowSpec& mode) {
   return facts_of(options_of(mode).execution).on_ranks_alone;
 }
 
 /// `on`: the device.
-std::vector<std::string> executions_on_ranks(bool ExecutionFacts::*on, bool of_whole_order = true) {
-  std::vector<std::string> names;
+std::vector<Execution> executions_on_ranks(bool ExecutionFacts::*on, bool of_whole_order = true) {
+  std::vector<Execution> all;
   for (const ExecutionFacts& one : execution_table) {
     if (one.on_ranks && one.*on && (of_whole_order || !one.of_whole_order)) {
-      names.emplace_back(one.name);
+      all.push_back(one.execution);
     }
   }
-  return names;
+  return all;
 }
 
 /// Of the modes that were asked for those that several ranks can run; all that they can, `every`
 /// one, where `modes` are the sweep's, or none of them is one.
-std::vector<Configuration> modes_on_ranks(const std::vector<Configuration>& modes,
-                                          bool are_asked_for,
-                                          const std::vector<std::string>& every) {
-  std::vector<Configuration> possible;
-  std::ranges::copy_if(modes, std::back_inserter(possible), [&](const Configuration& mode) {
-    const std::string& own = value_of(mode, "execution");
-    return are_asked_for && contains(every, own);
+std::vector<RowSpec> modes_on_ranks(const std::vector<RowSpec>& modes, bool are_asked_for,
+                                    const std::vector<Execution>& every) {
+  std::vector<RowSpec> possible;
+  std::ranges::copy_if(modes, std::back_inserter(possible), [&](const RowSpec& mode) {
+    return are_asked_for && contains(every, value_of(mode, &RowSpec::execution));
   });
   if (!possible.empty()) {
     return possible;
   }
-  for (const Configuration& mode : modes) {
-    for (const std::string& execution : every) {
-      add_new(with("execution", execution, mode), possible);
+  for (const RowSpec& mode : modes) {
+    for (const Execution execution : every) {
+      add_new(with(mode, &RowSpec::execution, execution), possible);
     }
   }
   return possible;
@@ -120,58 +120,57 @@ std::vector<int> threads_of_rank(std::vector<int> counts, int ranks) {
 }
 
 bool asks_for_execution(const Arguments& arguments, AxisDevices device) {
-  return arguments.choices.has_on(find_axis("execution"), device, /*training=*/true);
+  return arguments.choices.has_on(axis_of(&RowSpec::execution), device, /*training=*/true);
 }
 
 /// Of the sweep's executions a network has those that the CPU can run it with, and eager for the
 /// others; those that were asked for become rows that say so.
-std::vector<Configuration> cpu_modes(const Arguments& arguments, const TrainingPlan& plan,
-                                     const Backend& cpu) {
-  std::vector<Configuration> modes = arguments.cpu_modes.of_training;
-  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
+std::vector<RowSpec> cpu_modes(const Arguments& arguments, const TrainingPlan& plan,
+                               const Backend& cpu) {
+  std::vector<RowSpec> modes = arguments.cpu_modes.of_training;
+  std::erase_if(modes, [](const RowSpec& mode) { return is_of_ranks(mode); });
   if (asks_for_execution(arguments, AxisDevices::cpu)) {
     return modes;
   }
   auto is_possible = possible_on(cpu, plan);
-  std::vector<Configuration> possible;
-  for (const Configuration& mode : modes) {
-    add_new(is_possible(mode) ? mode : with("execution", "eager", mode), possible);
+  std::vector<RowSpec> possible;
+  for (const RowSpec& mode : modes) {
+    add_new(is_possible(mode) ? mode : with(mode, &RowSpec::execution, Execution::eager), possible);
   }
   return possible;
 }
 
 /// Each with each number of threads that load batches; a step alone has its batch.
-std::vector<Configuration> loaded(const Arguments& arguments, Trains trains,
-                                  const std::vector<Configuration>& modes) {
+std::vector<RowSpec> loaded(const Arguments& arguments, Trains trains,
+                            const std::vector<RowSpec>& modes) {
   if (trains == Trains::steps) {
     return modes;
   }
-  std::vector<Configuration> all;
-  for (const Configuration& mode : modes) {
-    for (const std::string& workers : arguments.choices.of("loader")) {
-      all.push_back(joined(mode, {{"loader", workers}}));
+  std::vector<RowSpec> all;
+  for (const RowSpec& mode : modes) {
+    for (const int workers : arguments.choices.of(&RowSpec::loader)) {
+      all.push_back(with(mode, &RowSpec::loader, workers));
     }
   }
   return all;
 }
 
 /// Of the sweep's executions few networks have a persistent one; rows that were asked for say why.
-std::vector<Configuration> gpu_modes(const Arguments& arguments, Trains trains,
-                                     const TrainingPlan& plan, const Backend& gpu) {
-  std::vector<Configuration> modes = trains == Trains::forward_passes
-                                         ? arguments.forward_gpu_modes
-                                         : arguments.gpu_modes.of_training;
-  std::erase_if(modes, [](const Configuration& mode) { return is_of_ranks(mode); });
+std::vector<RowSpec> gpu_modes(const Arguments& arguments, Trains trains, const TrainingPlan& plan,
+                               const Backend& gpu) {
+  std::vector<RowSpec> modes = trains == Trains::forward_passes ? arguments.forward_gpu_modes
+                                                                : arguments.gpu_modes.of_training;
+  std::erase_if(modes, [](const RowSpec& mode) { return is_of_ranks(mode); });
   if (!asks_for_execution(arguments, AxisDevices::gpu)) {
     auto is_possible = possible_on(gpu, plan);
-    std::erase_if(modes, [&](const Configuration& mode) { return !is_possible(mode); });
+    std::erase_if(modes, [&](const RowSpec& mode) { return !is_possible(mode); });
   }
   if (trains == Trains::steps) {
     // A graph, or a kernel, is that of the step. A large step hides how its batch is copied, so
     // that the best and no copy do, unless others are asked for.
     const bool every_placement =
-        arguments.sweep.every_minibatch_placement || arguments.choices.has("data");
-    std::erase_if(modes, [&](const Configuration& mode) {
+        arguments.sweep.every_minibatch_placement || arguments.choices.has(&RowSpec::placement);
+    std::erase_if(modes, [&](const RowSpec& mode) {
       const CompileOptions options = options_of(mode);
       return facts_of(options.execution).of_whole_order ||
              (!every_placement &&
@@ -182,27 +181,29 @@ std::vector<Configuration> gpu_modes(const Arguments& arguments, Trains trains,
 }
 
 /// How gradients are kept says nothing of a pass.
-std::vector<Configuration> of_passes(const std::vector<Configuration>& modes) {
-  std::vector<Configuration> all;
-  for (const Configuration& mode : modes) {
+std::vector<RowSpec> of_passes(const std::vector<RowSpec>& modes) {
+  std::vector<RowSpec> all;
+  for (const RowSpec& mode : modes) {
     if (is_of_passes(mode)) {
-      add_new(without("zero", mode), all);
+      add_new(with(mode, &RowSpec::zero_gradients, false), all);
     }
   }
   return all;
 }
 
 /// A part of an epoch is no graph of its own in rows of single steps.
-std::vector<Configuration> gpu_modes_on_ranks(const Arguments& arguments, Trains trains) {
-  const std::vector<std::string> every =
+std::vector<RowSpec> gpu_modes_on_ranks(const Arguments& arguments, Trains trains) {
+  const std::vector<Execution> every =
       executions_on_ranks(&ExecutionFacts::on_gpu, trains == Trains::epochs);
   const bool asked_for =
-      arguments.choices.has("data") || asks_for_execution(arguments, AxisDevices::gpu);
-  std::vector<Configuration> modes = arguments.gpu_modes.of_training;
-  for (Configuration& mode : modes) {
-    mode = asked_for ? mode : with("data", "resident", mode);
-    if (!arguments.choices.has("products")) {
-      mode = without("products", mode);
+      arguments.choices.has(&RowSpec::placement) || asks_for_execution(arguments, AxisDevices::gpu);
+  std::vector<RowSpec> modes = arguments.gpu_modes.of_training;
+  for (RowSpec& mode : modes) {
+    if (!asked_for) {
+      mode.placement = Placement::resident;
+    }
+    if (!arguments.choices.has(&RowSpec::products)) {
+      mode.products = ProductChoice::heuristic;
     }
   }
   return modes_on_ranks(modes, asked_for, every);
@@ -296,9 +297,9 @@ std::vector<TrainingPlan> Training::plans() {
           continue;
         }
         for (const std::int64_t accumulate : arguments_.accumulate) {
-          for (const std::string& shuffle : arguments_.choices.of("shuffle")) {
+          for (const bool shuffle : arguments_.choices.of(&RowSpec::shuffle)) {
             options.accumulate = accumulate;
-            options.shuffle = shuffle == "epoch";
+            options.shuffle = shuffle;
             for (const std::int64_t copies : arguments_.copies) {
               options.copies = copies;
               plans.push_back(counted(task, options, trains_));
@@ -311,74 +312,72 @@ std::vector<TrainingPlan> Training::plans() {
   return plans;
 }
 
-TrainingPlan Training::plan_of(const Configuration& row) {
-  const std::string& model = value_of(row, "model");
+TrainingPlan Training::plan_of(const RowSpec& row) {
+  const std::string& model = value_of(row, &RowSpec::model);
   const std::optional<Task> task = find_task(arguments_, model, trains_ == Trains::steps);
   if (!task) {
     throw std::out_of_range("this worker knows no network '" + model + "'");
   }
   const Data* const own = own_data(*task);
   TrainingOptions options{.rows = own != nullptr ? own->rows.rows : task->rows,
-                          .batch = number_of(row, "batch"),
+                          .batch = value_of(row, &RowSpec::batch),
                           .optimizer = task->optimizer,
-                          .accumulate = number_of(row, "accumulate"),
+                          .accumulate = row.accumulate,
                           .precision = options_of(row).precision,
-                          .copies = number_of(row, "copies"),
-                          .shuffle = value_or_unsaid(row, "shuffle") == "epoch",
-                          .bucket_bytes = number_of(row, "bucket")};
+                          .copies = row.copies,
+                          .shuffle = row.shuffle,
+                          .bucket_bytes = row.bucket_bytes};
   if (trains_ != Trains::epochs) {
     options.rows = options.batch;
   }
   return trained_in(counted(*task, options, trains_), row);
 }
 
-Configuration Training::configuration(const TrainingPlan& plan) const {
+RowSpec Training::work_of(const TrainingPlan& plan) const {
   if (trains_ == Trains::forward_passes) {
-    return {{"family", "Forward"},
-            {"model", plan.task.model.name},
-            {"batch", std::to_string(plan.options.batch)},
-            {"precision", to_string(plan.options.precision)}};
+    return {.family = RowFamily::forward,
+            .model = plan.task.model.name,
+            .batch = plan.options.batch,
+            .precision = plan.options.precision};
   }
-  return {{"family", trains_ == Trains::steps ? "Minibatch" : "Epoch"},
-          {"model", plan.task.model.name},
-          {"batch", std::to_string(plan.options.batch)},
-          {"precision", to_string(plan.options.precision)},
-          {"accumulate", std::to_string(plan.options.accumulate)},
-          {"copies", std::to_string(plan.options.copies)},
-          {"shuffle", plan.options.shuffle ? "epoch" : "none"},
-          {"loss", arguments_.choices.of("loss").front()}};
+  return {.family = trains_ == Trains::steps ? RowFamily::minibatch : RowFamily::epoch,
+          .model = plan.task.model.name,
+          .batch = plan.options.batch,
+          .precision = plan.options.precision,
+          .accumulate = plan.options.accumulate,
+          .copies = plan.options.copies,
+          .shuffle = plan.options.shuffle,
+          .loss_every_step = arguments_.loss_every_step};
 }
 
-std::vector<Configuration> Training::rows_of(const TrainingPlan& plan,
-                                             const Devices& devices) const {
-  const Configuration what = configuration(plan);
+std::vector<RowSpec> Training::rows_of(const TrainingPlan& plan, const Devices& devices) const {
+  const RowSpec what = work_of(plan);
   const std::vector<int> threads = thread_counts_of(arguments_, trains_);
   const auto on_cpu = [&] { return cpu_modes(arguments_, plan, *devices.all.front().backend); };
   const auto on_gpu = [&] {
     const auto gpus = devices.gpus();
-    return gpus.empty() ? std::vector<Configuration>{}
+    return gpus.empty() ? std::vector<RowSpec>{}
                         : gpu_modes(arguments_, trains_, plan, *gpus.front().backend);
   };
   if (trains_ == Trains::forward_passes) {
     return on_devices(what, devices, threads, of_passes(on_cpu()), of_passes(on_gpu()));
   }
-  std::vector<Configuration> rows;
+  std::vector<RowSpec> rows;
   for (const int ranks : arguments_.ranks) {
     if (ranks == 1) {
-      const std::vector<Configuration> alone =
+      const std::vector<RowSpec> alone =
           on_devices(what, devices, threads, loaded(arguments_, trains_, on_cpu()), on_gpu());
       rows.insert(rows.end(), alone.begin(), alone.end());
       continue;
     }
-    for (const Configuration& row :
-         on_devices(joined(what, {{"ranks", std::to_string(ranks)}}), devices,
-                    threads_of_rank(threads, ranks),
+    for (const RowSpec& row :
+         on_devices(with(what, &RowSpec::ranks, ranks), devices, threads_of_rank(threads, ranks),
                     modes_on_ranks(arguments_.cpu_modes.of_training,
                                    asks_for_execution(arguments_, AxisDevices::cpu),
                                    executions_on_ranks(&ExecutionFacts::on_cpu)),
                     gpu_modes_on_ranks(arguments_, trains_))) {
       for (const std::int64_t bucket : arguments_.buckets) {
-        rows.push_back(joined(row, {{"bucket", std::to_string(bucket)}}));
+        rows.push_back(with(row, &RowSpec::bucket_bytes, bucket));
       }
     }
   }
@@ -432,7 +431,7 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   }
   row.expected = expected_seconds(*row.device, target.options.threads, effort,
                                   arguments_.sweep.most_passes, work);
-  row.reference = row_name(configuration(plan));
+  row.reference = row_name(work_of(plan));
   row.reference_seconds =
       expected_reference_seconds(verification.flops_of_loss + verification.flops_of_steps);
 }
@@ -514,8 +513,8 @@ VerificationPlan verification_plan(const TrainingPlan& plan) {
 }
 
 Target as_chosen(Target target, const Result& result) {
-  if (!result.chosen.empty()) {
-    const CompileOptions options = options_of(result.chosen);
+  if (result.chosen) {
+    const CompileOptions options = options_of(*result.chosen);
     target.options.execution = options.execution;
     target.options.threads = options.threads;
     target.options.products = options.products;

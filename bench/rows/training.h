@@ -109,17 +109,16 @@ class Training {
   /// can't be read, or a network is beyond counting.
   [[nodiscard]] std::vector<TrainingPlan> plans();
 
-  /// What the row of that configuration trains. The same errors, and std::out_of_range where the
+  /// What the row trains. The same errors, and std::out_of_range where the
   /// command line knows no such network.
-  [[nodiscard]] TrainingPlan plan_of(const Configuration& row);
+  [[nodiscard]] TrainingPlan plan_of(const RowSpec& row);
 
-  /// The keys of a row's configuration that the plan decides.
-  [[nodiscard]] Configuration configuration(const TrainingPlan& plan) const;
+  /// What the plan decides of a row.
+  [[nodiscard]] RowSpec work_of(const TrainingPlan& plan) const;
 
-  /// The configurations of its rows: on the CPU each number of threads, on a GPU each of the
-  /// command line's modes.
-  [[nodiscard]] std::vector<Configuration> rows_of(const TrainingPlan& plan,
-                                                   const Devices& devices) const;
+  /// Its rows: on the CPU each number of threads, on a GPU each of the command line's modes.
+  [[nodiscard]] std::vector<RowSpec> rows_of(const TrainingPlan& plan,
+                                             const Devices& devices) const;
 
   /// Compiles it, runs its first iteration, and verifies what a reference can in a few seconds.
   /// Fills in the counters that all families of training have. Throws OutOfMemory before it takes

@@ -136,8 +136,8 @@ CompiledNetwork Training::compile(
   made.program = planned->instantiate();
   const ProgramFacts& facts = made.program->facts();
   if (facts.chosen) {
-    result.chosen = configuration_of(*facts.chosen,
-                                     target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
+    result.chosen =
+        spec_of(*facts.chosen, target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
     made.workload = backend.optimize(workload, as_chosen(target, result).options);
   }
   set_data(*made.program, made.workload);
@@ -418,7 +418,7 @@ const Trajectory& Training::trajectory_of(const Subject& subject) {
   if (bytes_of(trajectories_) > most_trajectory_bytes) {
     trajectories_.clear();  // networks mostly come one after the other
   }
-  announce(row_name(in_order(configuration(subject.plan))),
+  announce(row_name(work_of(subject.plan)),
            static_cast<double>(steps) * flops_of_step(subject.plan));
   return trajectories_[subject.fingerprint] =
              reference_trajectory(subject.workload, subject.data.rows, steps, subject.shares);
@@ -429,7 +429,7 @@ double Training::first_loss_of(const Subject& subject) {
   if (at != first_losses_.end()) {
     return at->second;
   }
-  announce("the first loss of " + row_name(in_order(configuration(subject.plan))),
+  announce("the first loss of " + row_name(work_of(subject.plan)),
            verification_plan(subject.plan).flops_of_loss);
   return first_losses_[subject.fingerprint] =
              reference_first_loss(subject.workload, subject.data.rows, subject.shares);

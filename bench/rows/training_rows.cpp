@@ -64,8 +64,8 @@ constexpr double most_seconds_unasked = 20;
 void register_networks(const Arguments& arguments, Trains trains, Devices& devices, Rows& rows) {
   Training training(arguments, trains);
   for (const TrainingPlan& plan : training.plans()) {
-    for (const Configuration& configuration : training.rows_of(plan, devices)) {
-      const Target target = target_of(configuration, devices);
+    for (const RowSpec& spec : training.rows_of(plan, devices)) {
+      const Target target = target_of(spec, devices);
       Row row = row_on(target);
       if (target.ranks > 1 && arguments.mixed) {
         row.warnings.emplace_back(ranks_are_mixed);
@@ -85,25 +85,24 @@ void register_networks(const Arguments& arguments, Trains trains, Devices& devic
 }  // namespace
 
 /// Other precisions are shown in the way that is fast.
-bool is_epoch_worth_minutes(const Row& row, const std::string& /*most_threads*/) {
+bool is_epoch_worth_minutes(const Row& row, int /*most_threads*/) {
   return is_in_f32(row) || row.device->is_host ||
-         (value_of(row.configuration, "execution") == "graph" &&
-          value_of(row.configuration, "data") == "resident" &&
-          value_or_unsaid(row.configuration, "products") == "heuristic");
+         (row.spec.execution == Execution::graph && row.spec.placement == Placement::resident &&
+          row.spec.products == ProductChoice::heuristic);
 }
 
 void register_epochs(const Arguments& arguments, Devices& devices, Rows& rows) {
   register_networks(arguments, Trains::epochs, devices, rows);
 }
 
-std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const RowSpec& row,
                                                  Result& result) {
   Training& training = context.training_of(row);
   const TrainingPlan plan = training.plan_of(row);
   TrainingProgram made = training.prepare(plan, target_of(row, context.devices), result);
   const ProgramFacts& facts = made.program->facts();
   std::map<std::string, double>& counters = result.counters;
-  if (find_family(value_of(row, "family")).trains == Trains::epochs) {
+  if (family_of(row).trains == Trains::epochs) {
     counters["rows"] = static_cast<double>(plan.options.rows);
     counters["steps"] =
         static_cast<double>(made.steps()) / static_cast<double>(plan.options.copies);
@@ -121,14 +120,13 @@ std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const Conf
 
 /// Of large steps, how they are launched, and where their data lies, says little. Each is verified
 /// for seconds.
-bool is_minibatch_worth_minutes(const Row& row, const std::string& most_threads) {
+bool is_minibatch_worth_minutes(const Row& row, int most_threads) {
   if (row.device->is_host) {
-    return is_in_f32(row) && value_of(row.configuration, "cpu_threads") == most_threads;
+    return is_in_f32(row) && row.spec.threads == most_threads;
   }
-  const std::string& execution = value_of(row.configuration, "execution");
-  return (execution == "graph" || (execution == "auto" && is_in_f32(row))) &&
-         value_of(row.configuration, "data") == "resident" &&
-         value_or_unsaid(row.configuration, "products") == "heuristic";
+  const std::optional<Execution> execution = row.spec.execution;
+  return (execution == Execution::graph || (execution == Execution::automatic && is_in_f32(row))) &&
+         row.spec.placement == Placement::resident && row.spec.products == ProductChoice::heuristic;
 }
 
 void register_minibatches(const Arguments& arguments, Devices& devices, Rows& rows) {
@@ -306,7 +304,7 @@ ForwardProgram Training::prepare_pass(const TrainingPlan& plan, const Target& as
   return made;
 }
 
-std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const Configuration& row,
+std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const RowSpec& row,
                                              Result& result) {
   Training& training = context.training_of(row);
   const Target target = target_of(row, context.devices);

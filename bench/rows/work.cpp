@@ -148,7 +148,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool counts_a_pass(const Arguments& arguments) {
-  return arguments.families == std::vector<std::string>{"Forward"};
+  return arguments.families == std::vector{RowFamily::forward};
 }
 
 Json operation_json(const Workload& workload, const Op& op) {
@@ -182,7 +182,7 @@ Json step_json(const Workload& epoch) {
 }
 
 /// Whether one process runs Workloads in that mode, which comes to no other.
-bool is_counted(const Configuration& mode, const Arguments& arguments) {
+bool is_counted(const RowSpec& mode, const Arguments& arguments) {
   const Execution execution = options_of(mode).execution;
   return makes_sense(mode, arguments.loss_every_step) && execution != Execution::automatic &&
          !facts_of(execution).on_ranks_alone && (!counts_a_pass(arguments) || is_of_passes(mode));
@@ -192,7 +192,7 @@ bool is_counted(const Configuration& mode, const Arguments& arguments) {
 Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
   const auto gpu = make_planned_gpu();
-  for (const Configuration& mode : every_gpu_mode({"execution", "data"})) {
+  for (const RowSpec& mode : every_gpu_mode()) {
     if (!is_counted(mode, arguments)) {
       continue;
     }
@@ -200,7 +200,7 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
     options.precision = arguments.precisions.front();
     options.loss_every_step = arguments.loss_every_step;
     try {
-      json[value_of(mode, "execution")][value_of(mode, "data")] =
+      json[text_of(mode, &RowSpec::execution)][text_of(mode, &RowSpec::placement)] =
           gpu->estimate(gpu->optimize(epoch, options), options).launches;
     } catch (const Unsupported&) {
       if (options.execution != Execution::persistent) {  // which takes few networks

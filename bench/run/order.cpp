@@ -25,51 +25,49 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const BenchmarkFamily& family_in(const Row& row) { return find_family(family_of(row)); }
-
-bool trains_epochs(const Row& row) { return family_in(row).trains == Trains::epochs; }
+bool trains_epochs(const Row& row) { return family_of(row.spec).trains == Trains::epochs; }
 
 bool on_gpu(const Row& row) { return !row.device->is_host; }
 
-std::string said(const Row& row, const std::string& key) {
-  return value_or_unsaid(row.configuration, key);
-}
+/// The network's ladder; empty where it is on none, or where the row is of no network.
+std::string ladder_of_row(const Row& row) { return ladder_of(row.spec.model.value_or("")); }
 
 /// "disc-2/100": of a row of a network.
-std::string network_of(const Row& row) { return said(row, "model") + "/" + said(row, "batch"); }
-
-std::size_t risk_of(const Row& row) {
-  return facts_of(options_of(row.configuration).execution).risk;
+std::string network_of(const Row& row) {
+  return row.spec.model.value_or("") + "/" + text_of(row.spec, &RowSpec::batch);
 }
 
+std::size_t risk_of(const Row& row) { return facts_of(options_of(row.spec).execution).risk; }
+
 bool is_a_plain_graph(const Row& row) {
-  return said(row, "execution") == "graph" && said(row, "products") != "autotuned";
+  return row.spec.execution == Execution::graph && row.spec.products != ProductChoice::autotuned;
 }
 
 // ---- Which rows a sweep of minutes has
 
 /// The row by which a network is represented.
-bool stands_for_its_network(const Row& row, const std::string& most_threads) {
-  return said(row, "precision") == "f32" &&
-         (on_gpu(row) ? said(row, "data") == "resident" &&
-                            said(row, "execution") ==
-                                (family_in(row).trains == Trains::steps ? "graph" : "eager")
-                      : said(row, "cpu_threads") == most_threads);
+bool stands_for_its_network(const Row& row, int most_threads) {
+  const bool is_of_steps = family_of(row.spec).trains == Trains::steps;
+  return row.spec.precision == Precision::f32 &&
+         (on_gpu(row)
+              ? row.spec.placement == Placement::resident &&
+                    row.spec.execution == (is_of_steps ? Execution::graph : Execution::eager)
+              : row.spec.threads == most_threads);
 }
 
 /// Of other precisions than f32 those that the device has, on the CPU on all threads.
-bool is_wanted(const Row& row, const std::string& most_threads) {
+bool is_wanted(const Row& row, int most_threads) {
   return is_worth_minutes(row, most_threads) &&
-         (is_in_f32(row) || family_in(row).bounds_others ||
-          (row.device->backend->missing_for(options_of(row.configuration).precision).empty() &&
-           (on_gpu(row) || said(row, "cpu_threads") == most_threads)));
+         (is_in_f32(row) || family_of(row.spec).bounds_others ||
+          (row.device->backend->missing_for(options_of(row.spec).precision).empty() &&
+           (on_gpu(row) || row.spec.threads == most_threads)));
 }
 
 /// One row at least for each value of each axis of each family on each device; of networks, one for
 /// each. Those that come `first` anyway are taken into account. The largest of the others are
 /// preferred: registration goes from small to large.
 std::set<std::string> overview(Rows& rows, const Names& names, const std::set<std::string>& first,
-                               const std::string& most_threads) {
+                               int most_threads) {
   // How large the work is, which an overview need not vary.
   const std::set<std::string> sizes{"model", "batch", "bytes", "m", "n", "k", "width", "size"};
   Names candidates(names.rbegin(), names.rend());
@@ -83,9 +81,11 @@ std::set<std::string> overview(Rows& rows, const Names& names, const std::set<st
   std::set<std::tuple<std::string, std::string, std::string, std::string>> shown;
   for (const std::string& name : candidates) {
     const Row& row = rows[name];
-    for (const auto& [key, value] : row.configuration) {
+    for (const auto& [key, value] : configuration_of(row.spec)) {
       const bool counts = !sizes.contains(key) || (trains_epochs(row) && key == "model");
-      if (counts && shown.emplace(family_of(row), said(row, "device"), key, value).second) {
+      if (counts &&
+          shown.emplace(family_of(row.spec).name, row.spec.device.value_or(""), key, value)
+              .second) {
         chosen.insert(name);
       }
     }
@@ -142,7 +142,7 @@ std::map<std::string, std::size_t> turns_of(
     const std::string network = network_of(rows[name]);
     if (met.insert(network).second) {
       const std::string ladder =
-          ladder_of(said(rows[name], "model")) + "/" + said(rows[name], "batch");
+          ladder_of_row(rows[name]) + "/" + text_of(rows[name].spec, &RowSpec::batch);
       const auto known = std::ranges::find(ladders, ladder, &std::pair<std::string, Names>::first);
       (known == ladders.end() ? ladders.emplace_back(ladder, Names()) : *known)
           .second.push_back(network);
@@ -162,40 +162,40 @@ class Sweeping {
  public:
   Sweeping(Rows& rows, const Names& names) : rows_(rows), names_(names) {
     for (const std::string& name : names) {
+      const RowSpec& spec = rows[name].spec;
       if (trains_epochs(rows[name])) {
-        rungs_[ladder_of(said(rows[name], "model"))][said(rows[name], "batch")].insert(
-            said(rows[name], "model"));
+        rungs_[ladder_of_row(rows[name])][spec.batch].insert(spec.model.value_or(""));
       }
-      if (const std::string threads = said(rows[name], "cpu_threads"); !threads.empty()) {
-        least_threads_ = std::min(least_threads_, std::stoi(threads));
-        most_threads_ = std::max(most_threads_, std::stoi(threads));
+      if (spec.threads) {
+        least_threads_ = std::min(least_threads_, *spec.threads);
+        most_threads_ = std::max(most_threads_, *spec.threads);
       }
     }
   }
 
-  [[nodiscard]] std::string most_threads() const { return std::to_string(most_threads_); }
+  [[nodiscard]] int most_threads() const { return most_threads_; }
 
   /// Whether the row is one of those that the crossover is made of: on the CPU by one thread and by
   /// all of them, on a GPU with the data there.
   [[nodiscard]] bool is_of_the_ladder(const Row& row) const {
-    if (!trains_epochs(row) || said(row, "precision") != "f32" || is_aside(row)) {
+    if (!trains_epochs(row) || row.spec.precision != Precision::f32 || is_aside(row)) {
       return false;
     }
-    return on_gpu(row) ? said(row, "data") == "resident" : has_threads_of_the_ladder(row);
+    return on_gpu(row) ? row.spec.placement == Placement::resident : has_threads_of_the_ladder(row);
   }
 
   /// Of a ladder in a batch in which it has less than half as many rungs as in another.
   [[nodiscard]] bool is_aside(const Row& row) const {
-    const std::string ladder = ladder_of(said(row, "model"));
+    const std::string ladder = ladder_of_row(row);
     const auto& by_batch = rungs_.at(ladder);
     const auto count = [](const auto& rungs) { return rungs.second.size(); };
     const std::size_t most = std::ranges::max(by_batch | std::views::transform(count));
-    return !ladder.empty() && 2 * by_batch.at(said(row, "batch")).size() < most;
+    return !ladder.empty() && 2 * by_batch.at(row.spec.batch).size() < most;
   }
 
   /// On the CPU.
   [[nodiscard]] bool has_threads_of_the_ladder(const Row& row) const {
-    const std::int64_t threads = number_of(row.configuration, "cpu_threads");
+    const int threads = value_of(row.spec, &RowSpec::threads);
     return threads == least_threads_ || threads == most_threads_;
   }
 
@@ -226,7 +226,7 @@ class Sweeping {
     std::map<std::string, std::string> gpu;  // by network
     std::map<std::string, std::string> cpu;
     const auto is_on_a_ladder = [&](const std::string& name) {
-      return !ladder_of(said(rows_[name], "model")).empty();
+      return !ladder_of_row(rows_[name]).empty();
     };
     bool are_on_ladders = false;
     for (const std::string& name : of_the_ladder()) {
@@ -235,7 +235,7 @@ class Sweeping {
       if (on_gpu(row)) {
         std::string& least = gpu.try_emplace(network_of(row), name).first->second;
         least = risk_of(row) < risk_of(rows_[least]) ? name : least;
-      } else if (said(row, "cpu_threads") == most_threads()) {
+      } else if (row.spec.threads == most_threads()) {
         cpu[network_of(row)] = name;
       }
     }
@@ -259,7 +259,8 @@ class Sweeping {
  private:
   Rows& rows_;
   const Names& names_;
-  std::map<std::string, std::map<std::string, std::set<std::string>>> rungs_;  ///< by ladder, batch
+  /// Networks, by ladder and batch.
+  std::map<std::string, std::map<std::optional<std::int64_t>, std::set<std::string>>> rungs_;
   int least_threads_ = std::numeric_limits<int>::max(), most_threads_ = 0;
 };
 
@@ -302,7 +303,7 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
   for (const std::string& name : names) {
     if (first.contains(name)) {
       first_names.push_back(name);
-      if (!ladder_of(said(rows[name], "model")).empty()) {
+      if (!ladder_of_row(rows[name]).empty()) {
         on_ladders.push_back(name);
       }
     }
@@ -319,7 +320,7 @@ std::vector<RankedRow> ranked(Rows& rows, const Names& names, bool by_worth, boo
   std::vector<RankedRow> all;
   for (const std::string& name : names) {
     const Row& row = rows[name];
-    const BenchmarkFamily& its = family_in(row);
+    const BenchmarkFamily& its = family_of(row.spec);
     const bool on_cpu = !on_gpu(row);
     const std::size_t step = has_gpu ? sweep.step_of(row) : 0;
     RankedRow& one = all.emplace_back(RankedRow{.rank = {}, .row = {.name = name}});
@@ -367,7 +368,7 @@ std::vector<PlannedRow> ordered(Rows& rows, const std::vector<std::string>& name
                                 const Sweep& sweep, bool within_budget) {
   Names wanted = names;
   if (sweep.by_worth) {
-    const std::string most_threads = Sweeping(rows, names).most_threads();
+    const int most_threads = Sweeping(rows, names).most_threads();
     std::erase_if(wanted,
                   [&](const std::string& name) { return !is_wanted(rows[name], most_threads); });
   }

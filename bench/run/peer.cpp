@@ -24,10 +24,10 @@ namespace {
 
 /// What --cost says of the row's network, of one copy, at its batch (of a family that trains no
 /// epochs, of a batch alone), the network itself, and what its data are called.
-nlohmann::ordered_json counted(Arguments arguments, const Configuration& configuration) {
-  const std::string model = value_of(configuration, "model");
-  const std::int64_t batch = number_of(configuration, "batch");
-  const bool is_epoch = find_family(value_of(configuration, "family")).trains == Trains::epochs;
+nlohmann::ordered_json counted(Arguments arguments, const RowSpec& spec) {
+  const std::string& model = value_of(spec, &RowSpec::model);
+  const std::int64_t batch = value_of(spec, &RowSpec::batch);
+  const bool is_epoch = family_of(spec).trains == Trains::epochs;
   arguments.tasks = {find_task(arguments, model).value()};
   arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
   arguments.batches = {batch};
@@ -47,6 +47,15 @@ void require(const Json& value, const std::string& part, const std::string& plac
   if (const std::string fault = fault_in(value, part, place); !fault.empty()) {
     throw std::invalid_argument(fault);
   }
+}
+
+/// As row_name() would name it, whatever it says.
+std::string name_told(const Json& configuration) {
+  std::string name;
+  for (const auto& [key, value] : configuration.items()) {
+    name += (name.empty() ? "" : "/" + key + ":") + value.get<std::string>();
+  }
+  return name;
 }
 
 Axis axis_in(const Json& json) {
@@ -150,18 +159,18 @@ void Peer::bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devi
   add_own(own_rows_, plan, arguments, devices, rows);
 }
 
-void Peer::bring(const Configuration& work, const Arguments& arguments, Devices& devices,
-                 Rows& rows) {
+void Peer::bring(const RowSpec& work, const Arguments& arguments, Devices& devices, Rows& rows) {
   std::vector<PlannedRow> plan;
   add_own(rows_beside(work, row_name(work)), plan, arguments, devices, rows);
 }
 
-Configuration Peer::configuration_told(const Json& told, const Row& like) const {
-  const Configuration configuration = configuration_in(told.at("configuration"));
-  const std::string what = "has a row '" + row_name(configuration) + "'" +
+RowSpec Peer::spec_told(const Json& told, const Row& like) const {
+  const Json& configuration = told.at("configuration");  // an object of texts
+  const std::string what = "has a row '" + name_told(configuration) + "'" +
                            (like.lead.empty() ? "" : " beside " + like.lead) +
                            " that can't be measured";
-  for (const auto& [key, value] : configuration) {
+  for (const auto& [key, text] : configuration.items()) {
+    const std::string value = text;
     const auto axis = std::ranges::find(axes(), key, &Axis::key);
     if (axis == axes().end()) {
       refuse(what, "'" + key + "' is no axis of bench's, nor one that it describes");
@@ -173,29 +182,32 @@ Configuration Peer::configuration_told(const Json& told, const Row& like) const 
       refuse(what, "its " + key + " has a control character");
     }
   }
-  const std::string fault =
-      fault_in(configuration_json(configuration), "/definitions/row_configuration", "");
+  const std::string fault = fault_in(configuration, "/definitions/row_configuration", "");
   if (!fault.empty()) {
     refuse(what, fault);
   }
   for (const Axis& axis : axes()) {
-    const std::string own = value_or_unsaid(configuration, axis.key);
-    const std::string wanted = value_or_unsaid(like.configuration, axis.key);
+    const std::string own = configuration.value(axis.key, axis.unsaid);
+    const std::string wanted = axis.read(like.spec);
     if (!like.lead.empty() && axis.role == AxisRole::what && own != wanted) {
       refuse(what, "its " + axis.key + " is '" + own + "' and not '" + wanted + "'");
     }
   }
-  return in_order(configuration);
+  try {
+    return spec_in(configuration);
+  } catch (const std::exception& error) {  // a number that is none
+    refuse(what, error.what());
+  }
 }
 
 void Peer::add(const Json& told, const Row& like, Devices& devices, Rows& rows,
                const std::function<void(const std::string& name, Row& row)>& finish) {
   for (const Json& one : told) {
     Row row = like;
-    row.configuration = configuration_told(one, like);
-    const std::string name = row_name(row.configuration);
+    row.spec = spec_told(one, like);
+    const std::string name = row_name(row.spec);
     if (!rows.has(name)) {
-      Device* const device = find_device(row.configuration, devices);
+      Device* const device = find_device(row.spec, devices);
       row.device = device == nullptr ? &devices.cpu() : device;  // nobody knows a command's
       row.worker = &with(one.value("environment", Variables()));
       finish(name, row);
@@ -209,7 +221,7 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
   // Nobody knows how long a network takes that only its program knows.
   constexpr ExpectedSeconds expected{.all = 10, .repetition = 1};
   add(own, {.expected = expected}, devices, rows, [&](const std::string& name, Row& row) {
-    const BenchmarkFamily& family = find_family(family_of(row));
+    const BenchmarkFamily& family = family_of(row.spec);
     row.repetitions = arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
     plan.push_back({.name = name, .pass = family.name, .seconds = expected.all});
   });
@@ -218,28 +230,26 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Argumen
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                 const Arguments& arguments, Devices& devices, Rows& rows) {
   const Row& lead = rows[planned.name];
-  const Row like{.configuration = lead.configuration,
+  const Row like{.spec = lead.spec,
                  .repetitions = lead.repetitions,
                  .min_time_seconds = lead.min_time_seconds,
                  .expected = lead.expected,
                  .lead = planned.name,
                  .network = lead.network,
                  .warnings = lead.warnings};
-  const std::string model = value_or_unsaid(lead.configuration, "model");
+  const std::string model = lead.spec.model.value_or("");
   const std::optional<Task> task = model.empty() ? std::nullopt : find_task(arguments, model);
-  const Json told =
-      rows_beside(lead.configuration, planned.name, task ? task->model.sample : Shape());
+  const Json told = rows_beside(lead.spec, planned.name, task ? task->model.sample : Shape());
   add(told, like, devices, rows, [&](const std::string& name, Row& row) {
     if (!model.empty()) {
-      row.counted = [&arguments, own = row.configuration] { return counted(arguments, own); };
+      row.counted = [&arguments, own = row.spec] { return counted(arguments, own); };
     }
     joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
   });
 }
 
-Json Peer::rows_beside(const Configuration& configuration, const std::string& name,
-                       const Shape& shape) {
-  Json request = {{"do", "rows"}, {"configuration", configuration_json(configuration)}};
+Json Peer::rows_beside(const RowSpec& spec, const std::string& name, const Shape& shape) {
+  Json request = {{"do", "rows"}, {"configuration", configuration_json(spec)}};
   if (!shape.empty()) {
     request["shape"] = shape;
   }

@@ -37,7 +37,7 @@ class Peer {
              Rows& rows);
 
   /// Adds its rows of such a work of its own.
-  void bring(const Configuration& work, const Arguments& arguments, Devices& devices, Rows& rows);
+  void bring(const RowSpec& work, const Arguments& arguments, Devices& devices, Rows& rows);
 
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
   /// to `joined`. `arguments` outlive the rows. UsageError where it does not say which these are.
@@ -50,10 +50,9 @@ class Peer {
   [[noreturn]] void refuse(const std::string& what, const std::string& why) const;
   WorkerProcess& with(const Variables& variables);
   /// `shape`: of a sample of its network; empty: it has none.
-  Json rows_beside(const Configuration& configuration, const std::string& name,
-                   const Shape& shape = {});
-  /// The configuration of a row that it told. UsageError where it is none; `like`: see add().
-  [[nodiscard]] Configuration configuration_told(const Json& told, const Row& like) const;
+  Json rows_beside(const RowSpec& spec, const std::string& name, const Shape& shape = {});
+  /// A row that it told. UsageError where it is none; `like`: see add().
+  [[nodiscard]] RowSpec spec_told(const Json& told, const Row& like) const;
   /// Of what it told the rows that are not there yet, each `like` that one, whose lead's work it
   /// does; `finish` is called before one is added.
   void add(const Json& told, const Row& like, Devices& devices, Rows& rows,

@@ -40,19 +40,6 @@ std::map<std::string, double> numbers_in(const Json& json) {
   return numbers;
 }
 
-/// `times`: of one iteration, in milliseconds, and what else was measured.
-Repetition repetition_in(const Json& times) {
-  constexpr double milliseconds = 1e-3;
-  Repetition repetition{.seconds = times.at("real_time").get<double>() * milliseconds,
-                        .cpu_seconds = times.at("cpu_time").get<double>() * milliseconds,
-                        .iterations = times.at("iterations"),
-                        .counters = numbers_in(times)};
-  for (const char* key : {"real_time", "cpu_time", "iterations"}) {
-    repetition.counters.erase(key);
-  }
-  return repetition;
-}
-
 std::size_t turns_of(const Record& record) {
   return record.repetitions.size() + (record.outcome != Outcome::measured ? 1 : 0);
 }
@@ -157,7 +144,7 @@ bool Sampler::ended(Row& row, const Json& answer) {
 bool Sampler::prepare(const std::string& name, Row& row) {
   Record& record = row.record;
   Json request = {
-      {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.configuration)}};
+      {"do", "prepare"}, {"row", name}, {"configuration", configuration_json(row.spec)}};
   if (!row.label.empty()) {
     request["label"] = row.label;
   }
@@ -170,8 +157,8 @@ bool Sampler::prepare(const std::string& name, Row& row) {
   if (!record.repetitions.empty()) {  // it stays what it was
     request["iterations"] =           // of those that were not ended before
         std::ranges::max(record.repetitions, {}, &Repetition::iterations).iterations;
-    if (const Configuration chosen = record.chosen(); !chosen.empty()) {
-      request["chosen"] = configuration_json(chosen);
+    if (const auto chosen = record.facts.find("chosen"); chosen != record.facts.end()) {
+      request["chosen"] = *chosen;
     }
   }
   Telling& telling = row.telling;

@@ -309,7 +309,7 @@ bool Schedule::admits(const Group& group) {
   }
   constexpr double of_ceilings = 1.0 / 3;  // of the budget that is left, before which they must end
   double end = (1 + tolerated_share_of_budget) * estimates_.budget();
-  if (find_family(family_of(rows_[group.front()])).bounds_others) {
+  if (family_of(rows_[group.front()].spec).bounds_others) {
     ceilings_end_ = ceilings_end_.value_or(spent_.all() + of_ceilings * estimates_.left());
     end = *ceilings_end_;
   }
@@ -390,9 +390,8 @@ void Schedule::begin_disturbed() {
   if (disturbed.empty() || !options_.is_quiet()) {
     return;
   }
-  std::ranges::stable_sort(disturbed, {}, [&](const PlannedRow& one) {
-    return find_family(family_of(rows_[one.name])).worth;
-  });
+  std::ranges::stable_sort(
+      disturbed, {}, [&](const PlannedRow& one) { return family_of(rows_[one.name].spec).worth; });
   double open = estimates_.most_again();
   std::size_t count = 0;
   for (const Group& group : groups_of(disturbed)) {

@@ -97,7 +97,7 @@ void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, const EarlierRu
 std::string counted(const std::vector<std::string>& open, Rows& rows) {
   std::map<std::string, int> families;
   for (const std::string& name : open) {
-    ++families[family_of(rows[name])];
+    ++families[family_of(rows[name].spec).name];
   }
   std::vector<std::string> parts;
   parts.reserve(families.size());
@@ -183,7 +183,7 @@ EnergyWatch::GpuJoules gpu_joules(const Session& session, const std::vector<Plan
 
 /// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
 bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
-  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has("model") &&
+  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has(&RowSpec::model) &&
                            arguments.filter.empty() && !earlier.is_refined();
   return arguments.refine == Refine::automatic ? whole_sweep : arguments.refine != Refine::off;
 }
@@ -263,9 +263,10 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
               },
           .bring =
               [&](const std::string& size) {
+                RowSpec work{.family = RowFamily::command};
+                axis_of(&RowSpec::size).write(work, size);
                 ask_peers([&](Peer& peer) {
-                  peer.bring({{"family", "Command"}, {"size", size}}, session.arguments,
-                             session.devices, session.rows);
+                  peer.bring(work, session.arguments, session.devices, session.rows);
                 });
               },
           .models = earlier.models},

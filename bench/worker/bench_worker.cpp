@@ -55,11 +55,11 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
   };
   bool is_initialized = false;
   RowServer server(
-      [&, find = rows_of(context)](const std::string& name, const Configuration& configuration) {
+      [&, find = rows_of(context)](const std::string& name, const RowSpec& spec) {
         if (!std::exchange(is_initialized, true)) {  // who plans finds first what is wrong
           initialize_benchmark(arguments.sweep.effort, arguments.passed_on);
         }
-        return find(name, configuration);
+        return find(name, spec);
       },
       begin_with, energy_watch_of(arguments));
   serve(pipes, [&](const Json& request) {
@@ -104,7 +104,7 @@ std::unique_ptr<Worker> local_worker(RowServer::Find find, std::unique_ptr<Energ
 }
 
 RowServer::Find rows_of(RowContext& context) {
-  return [&context](const std::string& /*name*/, const Configuration& row) -> RowServer::Source {
+  return [&context](const std::string& /*name*/, const RowSpec& row) -> RowServer::Source {
     return {.device = &device_of(row, context.devices),
             .network = context.network_of(row),
             .make = [&context, row](Result& result) { return make_row(context, row, result); }};

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/schema.h"
+#include "base/times.h"
 #include "command_line/axes.h"
 #include "rows/counters.h"
 
@@ -207,6 +208,11 @@ std::string fault_of_facts(const Json& request, const Json& facts) {
       return named(place, key) + " is not a number";
     }
   }
+  try {
+    spec_in(row.value("chosen", Json::object()));
+  } catch (const std::exception& error) {
+    return named(place, "chosen") + ": " + error.what();
+  }
   const Json verification = row.value("verification", Json::object());
   const bool is_right =
       verification.value("relative_error", 0.0) <= verification.value("tolerance", 0.0);
@@ -232,7 +238,7 @@ std::string fault_of_repetition(const Json& given, const std::string& place, Wor
 }
 
 std::string fault_of_once(const Json& request, const Json& once) {
-  const Trains trains = find_family(request.at("configuration").at("family")).trains;
+  const Trains trains = family_of(spec_in(request.at("configuration"))).trains;
   const bool is_needed = trains == Trains::steps || trains == Trains::epochs;
   if (is_needed && !request.contains("iterations") && !once.contains("first_call_seconds")) {
     return "'once.first_call_seconds' is missing";
@@ -300,14 +306,13 @@ bool write_json(int to, const Json& json) {
 bool LineReader::wait(double& left) {
   constexpr double slice = 1;  // seconds: one that takes far longer was not this process's time
   constexpr double delay = 0.5;
-  constexpr double milliseconds = 1e3;
   while (left > 0) {
     const double asked = std::min(left, slice);
     std::array files{pollfd{.fd = from_, .events = POLLIN, .revents = 0},
                      pollfd{.fd = aside_, .events = POLLIN, .revents = 0}};
     const auto begun = std::chrono::steady_clock::now();
     const int ready =
-        poll(files.data(), files.size(), static_cast<int>(std::ceil(asked * milliseconds)));
+        poll(files.data(), files.size(), static_cast<int>(std::ceil(milliseconds_in(asked))));
     if (ready > 0 && files[1].revents != 0) {
       take_();
       aside_ = (files[1].revents & POLLIN) != 0 ? aside_ : -1;

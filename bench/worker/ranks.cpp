@@ -60,12 +60,13 @@ void require_alike(Ranks& ranks, const std::string& own, const std::string& othe
 
 }  // namespace
 
-Worker& RankWorkers::of(const std::string& ranks) {
+Worker& RankWorkers::of(int ranks) {
   std::unique_ptr<WorkerProcess>& worker = workers_[ranks];
   if (!worker) {
     // A session of its own: Ctrl-C is for bench, which ends when the row is done.
-    std::vector<std::string> command{
-        "/bin/sh", "-c", "exec setsid mpirun \"$@\"", "mpirun", "-n", ranks, own_path()};
+    std::vector<std::string> command{"/bin/sh", "-c", "exec setsid mpirun \"$@\"",
+                                     "mpirun",  "-n", std::to_string(ranks),
+                                     own_path()};
     command.insert(command.end(), words_.begin(), words_.end());
     command.emplace_back("--worker");
     // Open MPI would give each rank one core, whatever its threads, and start no more than cores.
@@ -80,14 +81,14 @@ Worker& RankWorkers::of(const std::string& ranks) {
 
 void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const Configuration& configuration = rows[name].configuration;
-    if (!is_said(configuration, "ranks") || rows[name].worker != nullptr) {
+    const int ranks = rows[name].spec.ranks;
+    if (ranks == 1 || rows[name].worker != nullptr) {
       continue;
     }
     if (workers_.empty()) {
       require_launcher();
     }
-    rows[name].worker = &of(value_of(configuration, "ranks"));
+    rows[name].worker = &of(ranks);
   }
 }
 
@@ -115,7 +116,7 @@ std::unique_ptr<Ranks> joined_ranks(const std::vector<std::string>& words, bool 
 }
 
 void take_launched_ranks(const Ranks& ranks, Arguments& arguments) {
-  if (arguments.choices.has("ranks") && arguments.ranks != std::vector{ranks.size()}) {
+  if (arguments.choices.has(&RowSpec::ranks) && arguments.ranks != std::vector{ranks.size()}) {
     throw UsageError("--ranks: bench was started as " + std::to_string(ranks.size()) +
                      " ranks, so its rows have as many; leave the flag out, or start bench alone");
   }
@@ -126,9 +127,8 @@ void take_launched_ranks(const Ranks& ranks, Arguments& arguments) {
 void follow_rows(Ranks& ranks, const Arguments& arguments, Devices& devices, int answers_to) {
   try {
     RowContext context(arguments, devices);
-    follow(ranks, [&](const std::string& row) {
-      return followed(context, configuration_in(Json::parse(row)));
-    });
+    follow(ranks,
+           [&](const std::string& row) { return followed(context, spec_in(Json::parse(row))); });
   } catch (const std::exception& error) {
     const std::string what = "rank " + std::to_string(ranks.rank()) + ": " + error.what();
     if (answers_to >= 0) {

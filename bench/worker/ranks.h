@@ -26,10 +26,10 @@ class RankWorkers {
   void join(Rows& rows, const std::vector<std::string>& names);
 
  private:
-  Worker& of(const std::string& ranks);
+  Worker& of(int ranks);
 
   const std::vector<std::string> words_;
-  std::map<std::string, std::unique_ptr<WorkerProcess>> workers_;
+  std::map<int, std::unique_ptr<WorkerProcess>> workers_;
 };
 
 /// The ranks that a launcher started this process as one of; none of a process alone. Where they

@@ -176,21 +176,22 @@ Json RowServer::prepare(const Json& request) {
   const Instant start = std::chrono::steady_clock::now();
   Json answer;
   try {
-    const Source source = find_(name, configuration_in(request.at("configuration")));
+    const RowSpec spec = spec_in(request.at("configuration"));
+    const Source source = find_(name, spec);
     if (request.value("network", source.network) != source.network) {
       throw std::runtime_error(
           "its network is not the one that the run began with: the file of the network has "
           "changed; "
           "--resume measures the row");
     }
-    if (held.result.chosen.empty() && request.contains("chosen")) {  // by another process
-      held.result.chosen = configuration_in(request["chosen"]);
+    if (!held.result.chosen && request.contains("chosen")) {  // by another process
+      held.result.chosen = spec_in(request["chosen"]);
     }
     if (request.contains("first_steps")) {
       held.result.first_steps = first_steps_in(request["first_steps"]);
     }
     held.device = source.device;
-    held.is_of_ranks = is_said(configuration_in(request.at("configuration")), "ranks");
+    held.is_of_ranks = spec.ranks > 1;
     held.result.label = request.value("label", held.result.label);
     held.iterations = request.value("iterations", held.iterations);
     held.result.iterations = held.iterations;

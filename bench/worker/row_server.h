@@ -25,8 +25,8 @@ class RowServer {
     /// As make_row().
     std::function<std::unique_ptr<PreparedBenchmark>(Result& result)> make;
   };
-  /// `find`: of the row of that configuration; std::logic_error where it can't be made here.
-  using Find = std::function<Source(const std::string& name, const Configuration& configuration)>;
+  /// `find`: of the row; std::logic_error where it can't be made here.
+  using Find = std::function<Source(const std::string& name, const RowSpec& spec)>;
 
   /// Told what a request is at before it begins with it: "measuring".
   using Tell = std::function<void(const std::string& doing)>;

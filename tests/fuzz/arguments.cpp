@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iostream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -65,18 +66,15 @@ void require_within(std::int64_t value, std::int64_t least, std::int64_t most, c
   require(value >= least && value <= most, what + (" " + std::to_string(value)));
 }
 
-/// Each mode has each of its axes once, with a value that the axis has; no mode stands there twice.
-void require_modes(const std::vector<Configuration>& modes) {
+/// Each mode can be told as text; no mode stands there twice.
+void require_modes(const std::vector<RowSpec>& modes) {
   require(!modes.empty(), "no mode");
   std::set<std::string> seen;
-  for (const Configuration& mode : modes) {
-    std::string words;
-    for (const auto& [key, value] : mode) {
-      words += key + ":" + value + "/";
-    }
+  for (const RowSpec& mode : modes) {
+    const nlohmann::ordered_json told = configuration_json(mode);
+    const std::string words = told.dump();
     require(seen.insert(words).second, "twice the mode " + words);
-    in_order(mode);  // throws std::logic_error
-    options_of(mode);
+    require(spec_in(told) == mode, "not the mode " + words);
   }
 }
 
@@ -98,7 +96,7 @@ void require_limits(const Arguments& arguments) {
     require_within(batch, 1, largest_size, "batch");
   }
   for (const int threads : arguments.threads) {
-    require_within(threads, 1, find_axis("cpu_threads").flag.most, "threads");
+    require_within(threads, 1, axis_of(&RowSpec::threads).flag.most, "threads");
   }
   for (const std::int64_t accumulate : arguments.accumulate) {
     require_within(accumulate, 1, largest_size, "accumulate");
@@ -131,8 +129,8 @@ std::vector<std::string> printed(const std::vector<std::string>& words,
     }
   }
   for (const Axis& axis : axes()) {
-    if (arguments.choices.has(axis.key)) {
-      again.push_back(axis.flag.name + "=" + join(arguments.choices.of(axis.key), ","));
+    if (arguments.choices.has(axis)) {
+      again.push_back(axis.flag.name + "=" + join(arguments.choices.of(axis), ","));
     }
   }
   return again;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/times.h"
+#include "crossover/executions.h"
 #include "rows/families.h"
 #include "run/refine/search.h"
 
@@ -19,21 +20,21 @@ namespace crossover::bench {
 namespace {
 
 struct Times {
-  std::vector<double> seconds;                 ///< of the repetitions
-  std::map<std::string, std::string> program;  ///< see program_of()
+  std::vector<double> seconds;  ///< of the repetitions
+  RowSpec program;              ///< see program_of()
 };
 
 /// By the size's place on its ladder.
 using Curve = std::map<std::size_t, Times>;
 
 struct MeasuredWay {
-  Configuration configuration;
+  RowSpec spec;
   Curve curve;
 };
 
 /// All ways in which the same was computed, of the networks of one ladder.
 struct Work {
-  Configuration configuration;
+  RowSpec spec;
   std::vector<MeasuredWay> ways;
 };
 
@@ -42,14 +43,14 @@ struct Ladder {
   std::vector<Work> work;
 };
 
-/// The element with that configuration, made where there is none.
+/// The element of that, made where there is none.
 template <class Item>
-Item& found_or_made(std::vector<Item>& items, const Configuration& configuration) {
-  const auto at = std::ranges::find(items, configuration, &Item::configuration);
+Item& found_or_made(std::vector<Item>& items, const RowSpec& spec) {
+  const auto at = std::ranges::find(items, spec, &Item::spec);
   if (at != items.end()) {
     return *at;
   }
-  items.push_back({.configuration = configuration});
+  items.push_back({.spec = spec});
   return items.back();
 }
 
@@ -59,10 +60,10 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
     if ((row.worker != nullptr && !of_all) || row.record.outcome != Outcome::measured ||
-        find_family(family_of(row)).trains != Trains::epochs) {
+        family_of(row.spec).trains != Trains::epochs) {
       continue;
     }
-    const std::string model = value_of(row.configuration, "model");
+    const std::string& model = value_of(row.spec, &RowSpec::model);
     const std::string name_of_ladder = ladder_of(model, networks);
     const auto [at, is_new] = all.try_emplace(name_of_ladder);
     Ladder& ladder = at->second;
@@ -75,13 +76,10 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
     if (taken.empty()) {
       continue;
     }
-    Configuration work;
-    Configuration way;
-    for (const auto& pair : row.configuration) {
-      if (pair.first != "model") {
-        (find_axis(pair.first).role == AxisRole::how ? way : work).push_back(pair);
-      }
-    }
+    const auto is_how = [](const Axis& axis) { return axis.role == AxisRole::how; };
+    const RowSpec way = part_of(row.spec, is_how);
+    RowSpec work = part_of(row.spec, std::not_fn(is_how));
+    work.model.reset();
     found_or_made(found_or_made(ladder.work, work).ways, way)
         .curve[static_cast<std::size_t>(place - ladder.sizes.begin())] = {taken, program_of(row)};
   }
@@ -104,18 +102,14 @@ std::vector<Rung> rungs_of(const Curve& first, const Curve& second) {
 
 using Ways = std::vector<const MeasuredWay*>;
 
-std::string said(const MeasuredWay* way, const std::string& key) {
-  return value_or_unsaid(way->configuration, key);
-}
+int cpu_threads_of(const MeasuredWay* way) { return value_of(way->spec, &RowSpec::threads); }
 
-std::int64_t cpu_threads_of(const MeasuredWay* way) {
-  return number_of(way->configuration, "cpu_threads");
-}
+bool is_on_cpu(const RowSpec& way) { return way.device == "cpu"; }
 
 Ways ways_on(const Work& work, bool cpu) {
   Ways ways;
   for (const MeasuredWay& way : work.ways) {
-    if ((said(&way, "device") == "cpu") == cpu) {
+    if (is_on_cpu(way.spec) == cpu) {
       ways.push_back(&way);
     }
   }
@@ -123,27 +117,26 @@ Ways ways_on(const Work& work, bool cpu) {
 }
 
 /// Null where the work was not measured so, but in `other`.
-const MeasuredWay* find_way(const Work& work, const Configuration& configuration,
-                            const MeasuredWay* other) {
-  const auto at = std::ranges::find(work.ways, configuration, &MeasuredWay::configuration);
+const MeasuredWay* find_way(const Work& work, const RowSpec& spec, const MeasuredWay* other) {
+  const auto at = std::ranges::find(work.ways, spec, &MeasuredWay::spec);
   return at == work.ways.end() || &*at == other ? nullptr : &*at;
 }
 
 Contest between(Refine kind, const Work& work, const MeasuredWay* first,
                 const MeasuredWay* second) {
   return {.kind = kind,
-          .work = work.configuration,
-          .first = first->configuration,
-          .second = second->configuration,
+          .work = work.spec,
+          .first = first->spec,
+          .second = second->spec,
           .ladder = rungs_of(first->curve, second->curve)};
 }
 
 std::optional<Contest> of_threads(const Work& work, int cores) {
   std::optional<Contest> found;
-  for (const std::string& execution : find_axis("execution").values) {
+  for (const ExecutionFacts& facts : execution_table) {
     Ways ways = ways_on(work, true);
     std::erase_if(ways, [&](const MeasuredWay* way) {
-      return cpu_threads_of(way) > cores || said(way, "execution") != execution;
+      return cpu_threads_of(way) > cores || way->spec.execution != facts.execution;
     });
     if (ways.size() < 2) {
       continue;
@@ -188,13 +181,13 @@ Ways standing_for_all(Ways gpus) {
       std::erase_if(gpus, [&](const MeasuredWay* way) { return !is_better(way); });
     }
   };
-  keep([](const MeasuredWay* way) { return said(way, "data") == "resident"; });
+  keep([](const MeasuredWay* way) { return way->spec.placement == Placement::resident; });
   std::size_t most = 0;
   for (const MeasuredWay* way : gpus) {
     most = std::max(most, way->curve.size());
   }
   keep([&](const MeasuredWay* way) {
-    return said(way, "execution") == "auto" && way->curve.size() == most;
+    return way->spec.execution == Execution::automatic && way->curve.size() == most;
   });
   return gpus;
 }
@@ -229,11 +222,13 @@ std::optional<Contest> of_devices(const Work& work) {
 std::optional<Contest> of_executions(const Work& work) {
   std::optional<Contest> found;
   for (const MeasuredWay* eager : ways_on(work, false)) {
-    Configuration configuration = eager->configuration;
-    std::ranges::replace(configuration, Configuration::value_type("execution", "eager"),
-                         Configuration::value_type("execution", "graph"));
-    const MeasuredWay* const graph = find_way(work, configuration, eager);
-    if (graph != nullptr && (!found || said(eager, "data") == "resident")) {
+    if (eager->spec.execution != Execution::eager) {
+      continue;
+    }
+    RowSpec spec = eager->spec;
+    spec.execution = Execution::graph;
+    const MeasuredWay* const graph = find_way(work, spec, eager);
+    if (graph != nullptr && (!found || spec.placement == Placement::resident)) {
       found = between(Refine::execution, work, eager, graph);
     }
   }
@@ -242,9 +237,11 @@ std::optional<Contest> of_executions(const Work& work) {
 
 std::optional<Contest> of_programs(const Work& work, int cores) {
   std::optional<Contest> found;
-  std::int64_t most = 0;
+  int most = 0;
   for (const MeasuredWay* other : ways_on(work, true)) {
-    const MeasuredWay* const own = find_way(work, without("program", other->configuration), other);
+    RowSpec spec = other->spec;
+    spec.program = RowSpec().program;
+    const MeasuredWay* const own = find_way(work, spec, other);
     if (own != nullptr && cpu_threads_of(other) <= cores && cpu_threads_of(other) > most) {
       found = between(Refine::program, work, own, other);
       for (Rung& rung : found->ladder) {  // asked is whether one wins, not where that changes
@@ -283,10 +280,11 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
   std::set<std::int64_t> steps;
   std::set<std::string> programs;
   for (const std::string& name : rows.names()) {
-    if (const Row& row = rows[name]; family_of(row) == "Command" && !seconds(name).empty()) {
-      sizes.insert(number_of(row.configuration, "size"));
-      steps.insert(number_of(row.configuration, "step_count"));
-      programs.insert(value_of(row.configuration, "program"));
+    if (const RowSpec& spec = rows[name].spec;
+        spec.family == RowFamily::command && !seconds(name).empty()) {
+      sizes.insert(value_of(spec, &RowSpec::size));
+      steps.insert(value_of(spec, &RowSpec::step_count));
+      programs.insert(spec.program);
     }
   }
   if (programs.size() != 2 || steps.size() != 2) {
@@ -294,12 +292,12 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
   }
   Contest found{.kind = Refine::command,
                 .sizes = sizes_around(sizes),
-                .work = {{"family", "Command"}},
-                .first = {{"program", *programs.begin()}},
-                .second = {{"program", *programs.rbegin()}},
+                .work = {.family = RowFamily::command},
+                .first = {.program = *programs.begin()},
+                .second = {.program = *programs.rbegin()},
                 .ladder = {},
-                .steps = {std::to_string(*steps.begin()), std::to_string(*steps.rbegin())}};
-  const auto of_more_steps = [&](const Configuration& side, std::size_t place) {
+                .steps = {*steps.begin(), *steps.rbegin()}};
+  const auto of_more_steps = [&](const RowSpec& side, std::size_t place) {
     const std::vector<std::string> names = found.rows(side, place);
     const std::vector<double> few = seconds(names.front());
     std::vector<double> taken = seconds(names.back());
@@ -321,42 +319,41 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
 
 }  // namespace
 
-std::vector<std::string> Contest::rows(const Configuration& side, std::size_t place) const {
-  const std::string& size = sizes[place].name;
+std::vector<std::string> Contest::rows(const RowSpec& side, std::size_t place) const {
+  RowSpec row = overlaid(work, side);
   if (kind != Refine::command) {
-    return {row_name(in_order(joined(joined(work, {{"model", size}}), side)))};
+    row.model = sizes[place].name;
+    return {row_name(row)};
   }
+  row.size = sizes[place].parameters;
   std::vector<std::string> names;
-  for (const std::string& count : steps) {
-    const Configuration own{{"size", size}, {"step_count", count}};
-    names.push_back(row_name(in_order(joined(joined(work, own), side))));
+  for (const std::int64_t count : steps) {
+    row.step_count = count;
+    names.push_back(row_name(row));
   }
   return names;
 }
 
-std::string Contest::words(const Configuration& side) const {
+std::string Contest::words(const RowSpec& side) const {
   if (kind == Refine::command) {
-    return "the " + value_of(side, "program") + " program";
+    return "the " + side.program + " program";
   }
-  if (value_or_unsaid(side, "device") != "cpu") {
-    return "the GPU (" + value_or_unsaid(side, "execution") + ", " + value_or_unsaid(side, "data") +
-           ")";
+  if (!is_on_cpu(side)) {
+    return "the GPU (" + text_of(side, &RowSpec::execution) + ", " +
+           text_of(side, &RowSpec::placement) + ")";
   }
   if (kind == Refine::program) {
-    return value_or_unsaid(side, "program");
+    return side.program;
   }
   return (kind == Refine::threads ? "" : "the CPU on ") +
-         words_of_threads(value_or_unsaid(side, "cpu_threads"));
+         words_of_threads(value_of(side, &RowSpec::threads));
 }
 
-std::map<std::string, std::string> program_of(const Row& row) {
-  std::map<std::string, std::string> program(row.configuration.begin(), row.configuration.end());
-  for (const auto& [key, value] : row.record.chosen()) {
-    program[key] = value;
-  }
+RowSpec program_of(const Row& row) {
+  RowSpec program = overlaid(row.spec, row.record.chosen().value_or(RowSpec()));
   const auto used = row.record.facts.find("threads_used");
   if (used != row.record.facts.end()) {
-    program["cpu_threads"] = std::to_string(used->get<int>());
+    program.threads = used->get<int>();
   }
   return program;
 }

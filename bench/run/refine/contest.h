@@ -3,8 +3,8 @@
 // has measured.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,22 +20,22 @@ namespace crossover::bench {
 struct Contest {
   Refine kind = Refine::threads;
   std::vector<LadderSize> sizes;  ///< of the ladder, those in between too
-  Configuration work;             ///< what both compute, without the network
-  Configuration first, second;    ///< how: device, execution, threads ...
+  RowSpec work;                   ///< what both compute, without the network
+  RowSpec first, second;          ///< how: device, execution, threads ...
   std::vector<Rung> ladder;       ///< places in `sizes`
   /// Of commands: few and many. What a side takes is the difference of its rows with these; where
   /// there are none, it is the time of its row.
-  std::vector<std::string> steps = {};
+  std::vector<std::int64_t> steps = {};
 
   /// The names of its rows: of the side, at that place, one for each of `steps`.
-  [[nodiscard]] std::vector<std::string> rows(const Configuration& side, std::size_t place) const;
+  [[nodiscard]] std::vector<std::string> rows(const RowSpec& side, std::size_t place) const;
   /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)".
-  [[nodiscard]] std::string words(const Configuration& side) const;
+  [[nodiscard]] std::string words(const RowSpec& side) const;
 };
 
-/// What a row runs, as far as its making has told: its configuration with what execution:auto came
-/// to, and with the threads that have any work. Of rows that agree in it neither can win.
-std::map<std::string, std::string> program_of(const Row& row);
+/// What a row runs, as far as its making has told: the row with what execution:auto came to, and
+/// with the threads that have any work. Of rows that agree in it neither can win.
+RowSpec program_of(const Row& row);
 
 /// The seconds of a row's repetitions, as far as it has been measured.
 using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
