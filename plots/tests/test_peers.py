@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plots import units
+from plots.core.again import command
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.core.programs import by_program
@@ -24,7 +25,6 @@ from plots.features.peers.section import (
     peer_tables,
     ratio_interval,
 )
-from plots.features.record.section import command
 from plots.file import loading
 from plots.file.axes import BUILT_IN
 from plots.file.rows import File, Instances

@@ -60,11 +60,13 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Widget:
     """What a section does in the browser: `html` from a template of its own, with all text in it
-    escaped, and the `script` and `style` that it needs."""
+    escaped, and the `script` and `style` that it needs. It `covers` the machines whose rows it has
+    all of: tables that are cut from these (Table.rows) stay short on the page."""
 
     html: Markup
     script: str
     style: str
+    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

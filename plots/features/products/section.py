@@ -147,10 +147,11 @@ def _block(file: File, drawn: Sequence[Chart], context: Context) -> Block:
     for kind in KINDS:
         if chart := charts.get(kind.chart):
             count = len(panels(kind.lines(file), kind.sized))
-            few = f"{MOST_PANELS} of {count} kinds are drawn; the table below has all."
+            few = f"{MOST_PANELS} of {count} kinds are drawn."
             pictures.append(context.picture(file, chart, few if count > MOST_PANELS else ""))
         if rows := kind.rows(file):
-            tables.append(_every(f"Every {kind.name.split()[-1]}", kind, rows))
+            table = _every(f"Every {kind.name.split()[-1]}", kind, rows)
+            tables.append(table.of_rows(kind.family))
     return Block(machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables))
 
 
