@@ -25,6 +25,7 @@ from plots.core.rates import rate
 from plots.core.series import chosen_words
 from plots.core.study import Study
 from plots.core.tables.table import NOTHING, Cell, Column, Table
+from plots.features.peers.analysis import pairs
 from plots.features.why.analysis import PARTS, UNATTRIBUTED, repayments, splits
 from plots.file.families import FAMILIES, OF_NETWORKS, TRAINING
 from plots.file.rows import File, Row
@@ -36,18 +37,21 @@ _LONGEST = 400  # characters of a text
 _DIGITS = 3
 _MOST_PARTS = 3  # of a row's time
 _NAMES = {**PARTS, UNATTRIBUTED: UNATTRIBUTED}
-_NONE = (None, None, None)
+Ratio = tuple[float | None, float | None, float | None]  # and its interval
+_NONE: Ratio = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row, and what its file says of it beside others: `percent` of its time is its bound, its
-    `speed_up` over the CPU has an interval, a GPU's start-up is `repaid` after so many iterations,
-    and `parts` are the shares of its time in percent, the largest first."""
+    """A row, and what its file says of it beside others: `percent` of its time is its bound, a
+    GPU's `speed_up` over the CPU and the time of another framework over `ours` have an interval, a
+    GPU's start-up is `repaid` after so many iterations, and `parts` are the shares of its time in
+    percent, the largest first."""
 
     row: Row
     percent: float | None = None
-    speed_up: tuple[float | None, float | None, float | None] = _NONE
+    speed_up: Ratio = _NONE
+    ours: Ratio = _NONE
     repaid: float | None = None
     parts: dict[str, float] = field(default_factory=dict)
 
@@ -93,8 +97,9 @@ class Line:
         does = next((each for each in ("flops", "bytes") if self.row.counters.get(each)), "")
         return rate(self.row, counter) if counter == does and not self.row.failure else None
 
-    def speed_up_at(self, place: int) -> float | None:
-        return self.speed_up[place]
+    def ratio(self, of: str, place: int) -> float | None:
+        ratios: Ratio = getattr(self, of)
+        return ratios[place]
 
 
 _ELSEWHERE = ("family", "model", "batch", "precision", "device", "cpu_threads", "program")
@@ -117,6 +122,7 @@ def lines_of(study: Study) -> list[Line]:
         for family in TRAINING
         for each in repayments([row for row in trained if row.family == family])
     }
+    ours = {each.theirs.name: (each.ratio, each.low, each.high) for each in pairs(file, every=True)}
     split_of = {split.row.index: split for split in splits(trained)}
 
     def line(row: Row) -> Line:
@@ -125,8 +131,8 @@ def lines_of(study: Study) -> list[Line]:
         shares = {name: 100 * part / row.median for name, part in parts.items()}
         largest = sorted(shares.items(), key=lambda share: -abs(share[1]))[:_MOST_PARTS]
         shown = {name: percent for name, percent in largest if abs(percent) >= 0.5}
-        beside = bound.get(index), speed_ups.get(index, _NONE), repaid.get(index)
-        return Line(row, *beside, shown)
+        ratio = speed_ups.get(index, _NONE)
+        return Line(row, bound.get(index), ratio, repaid=repaid.get(index), parts=shown)
 
     def place(line: Line) -> tuple[Any, ...]:
         row = line.row
@@ -134,8 +140,8 @@ def lines_of(study: Study) -> list[Line]:
         seconds = line.time(lambda row: row.median) or 0.0
         return family, row.family, row.counters.get("params", 0.0), line.network, seconds
 
-    others = map(Line, (*file.copies, *file.peers))
-    return sorted([*map(line, file.rows), *others], key=place)
+    peers = (Line(row, ours=ours.get(row.name, _NONE)) for row in file.peers)
+    return sorted([*map(line, file.rows), *map(Line, file.copies), *peers], key=place)
 
 
 # ---- the columns
@@ -190,6 +196,11 @@ def _facts() -> Iterator[Fact]:
     def counted(key: str, title: str, kind: str, group: str = "") -> Fact:
         return number(key, title, kind, lambda line: line.count(key), group)
 
+    def ratios(key: str, title: str, group: str) -> Iterator[Fact]:
+        for place, end in enumerate(("", "_low", "_high")):
+            of = partial(Line.ratio, of=key, place=place)
+            yield number(f"{key}{end}", ("from", "to")[place - 1] if end else title, "x", of, group)
+
     yield text("network", "network or operation", lambda line: line.network)
     yield number("seconds", "median", "s", lambda line: line.time(lambda row: row.median))
     yield text("device", "device", word("device"))
@@ -198,15 +209,13 @@ def _facts() -> Iterator[Fact]:
     yield text("batch", "batch", given("batch"))
     yield text("precision", "precision", given("precision"))
     yield text("family", "family", given("family"))
-    for place, title in enumerate(("speedup", "from", "to")):
-        key = ("speed_up", "low", "high")[place]
-        of = partial(Line.speed_up_at, place=place)
-        yield number(key, title, "x", of, "over the CPU")
+    yield from ratios("speed_up", "speedup", "over the CPU")
     yield number("shortest", "from", "s", lambda line: line.time(lambda row: row.minimum), "range")
     yield number("longest", "to", "s", lambda line: line.time(lambda row: row.maximum), "range")
     yield counted("params", "parameters", "n")
     for key, title, unit in (("flops", "operations", "FLOP/s"), ("bytes", "bytes", "B/s")):
         yield number(f"{key}_per_second", title, unit, partial(Line.rate, counter=key))
+    yield from ratios("ours", "time", "over ours")
     yield number("bound_percent", "of its bound", "%", lambda line: line.percent)
     yield Fact("parts", "largest parts", _parts)
     yield counted("first_call_seconds", "first call", "s")
@@ -301,6 +310,16 @@ def data_of(file: File, lines: Sequence[Line], facts: Sequence[Fact]) -> dict[st
 
 # ---- the section
 
+_NOTES = {  # by the column that they are on
+    "": "Figures have three digits; report --tables=csv writes the tables of all sections with all "
+    "digits.",
+    "speed_up": "Over the CPU: the time of its best number of threads over the row's, with the "
+    "95 % interval. Repaid after: from so many epochs or steps on the GPU has taken less time than "
+    "the CPU, the first call included.",
+    "ours": "Over ours: the time of another framework's row over that of our fastest row of the "
+    "same work, with the 95 % interval.",
+}
+
 
 def build(files: Sequence[File], context: Context) -> Section | None:
     """The section on `files`; None where none has a row."""
@@ -331,12 +350,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         lead="All that was measured, in one table: choose, sort, copy. The page's address keeps "
         "the choice, so a link shows it.",
         widget=_widget(known, first, len(lines), alone),
-        notes=(
-            "Figures have three digits; report --tables=csv writes the tables of all sections with "
-            "all digits. Over the CPU: the time of its best number of threads over the row's, with "
-            "the 95 % interval. Repaid after: from so many epochs or steps on the GPU has taken "
-            "less time than the CPU, the first call included.",
-        ),
+        notes=tuple(note for key, note in _NOTES.items() if not key or key in known["kinds"]),
     )
 
 
