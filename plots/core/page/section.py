@@ -74,8 +74,7 @@ class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
     A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow.
-    A section with nothing but a `lead` says why it is empty. What is `folded` opens below its lead
-    when asked to.
+    A section with nothing but a `lead` says why it is empty.
     """
 
     title: str
@@ -85,7 +84,6 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     widget: Widget | None = None
-    folded: bool = False
 
     @property
     def pictures(self) -> list[Chart]:

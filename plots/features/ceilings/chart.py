@@ -111,7 +111,8 @@ def _draw(roofline: Roofline, figure: Figure) -> None:
     places = [intensity(row) for row in roofline.rows]
     rates = [rate(row, "flops") for row in roofline.rows]
     ridges = [level / roofline.memory for level in roofline.arithmetic.values()]
-    axes.set_xlim(min(places) / 3, max(*places, *ridges) * 6)
+    beside = 30 if is_narrow(figure) else 8  # for the names of the levels
+    axes.set_xlim(min(places) / 3, max(*places, *ridges) * beside)
     axes.set_ylim(min(rates) / 3, max(*rates, *roofline.arithmetic.values()) * 3)
     _draw_ceilings(axes, roofline)
     handles = _draw_rows(axes, roofline)
@@ -143,10 +144,10 @@ def _draw_ceilings(axes: Axes, roofline: Roofline) -> None:
         same = next((other for other in named if other < _NEAR * level), level)
         named.setdefault(same, []).append(printable(name, 24))
     for level, names in named.items():
-        above = level == max(named)
+        above, up_to = level == max(named), "up to " if len(names) > 1 else ""
         annotate(
             axes,
-            f"{listed(names)}, {_flops(level)}",
+            f"{listed(names)}, {up_to}{_flops(level)}",
             (right, level),
             xytext=(-2, 3 if above else -3),
             ha="right",

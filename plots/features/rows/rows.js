@@ -122,14 +122,16 @@ if (rowsChoice) {
     for (const key of known.filters) if (chosen(key)) words.set(key, chosen(key));
     const head = sorted(), falls = head?.getAttribute("aria-sort") === "descending";
     if (head) words.set("sort", `${falls ? "-" : ""}${head.dataset.key}`);
-    return `#rows${words.size ? "?" : ""}${words}`;
+    return `#rows?${words}`.replace(/\?$/, "");
   }
 
-  const keep = () => { if (location.hash !== address()) location.hash = address(); };
+  let follows = false; // a link, so that each step on the way is none
+  const keep = () => { if (!follows && location.hash !== address()) location.hash = address(); };
 
   function follow() {
     if (!/^#rows(\?|$)/.test(location.hash) || location.hash === address()) return;
     const words = new URLSearchParams(location.hash.slice(6));
+    follows = true;
     open(words.get("machine"));
     if (selects.machine) selects.machine.value = file.name;
     for (const key of known.filters.filter(key => selects[key])) {
@@ -142,6 +144,7 @@ if (rowsChoice) {
     if (!head) unsort();
     for (let i = 0; head && i < 2 && head.getAttribute("aria-sort") !== wanted; i++) head.querySelector("button").click();
     apply();
+    follows = false;
     document.querySelector("#rows").scrollIntoView();
   }
 

@@ -22,24 +22,28 @@ for (const chart of document.querySelectorAll(".chart")) {
     const {svg, named} = picture;
     chart.classList.add("told");
     svg.tabIndex = 0;
-    svg.addEventListener("pointermove", ({clientX, clientY}) => {
+    const point = ({clientX, clientY}) => {
       const away = named.map(use => Math.hypot(...middle(use).map((at, i) => at - [clientX, clientY][i])));
       const nearest = Math.min(...away);
       tell(nearest < NEAR ? named[away.indexOf(nearest)] : null);
-    });
-    for (const end of ["pointerleave", "blur"]) svg.addEventListener(end, () => tell(null));
+    };
+    for (const move of ["pointermove", "pointerdown"]) svg.addEventListener(move, point);
+    // A finger leaves as soon as it has tapped.
+    svg.addEventListener("pointerleave", ({pointerType}) => { if (pointerType !== "touch") tell(null); });
+    svg.addEventListener("blur", () => tell(null));
     svg.addEventListener("keydown", event => {
       const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
       if (event.key === "Escape") tell(null);
       if (!step) return;
       event.preventDefault();
-      picture.at = (picture.at + step + named.length) % named.length;
+      const from = Math.max(picture.at, step < 0 ? 0 : -1);
+      picture.at = (from + step + named.length) % named.length;
       tell(named[picture.at]);
     });
   }
   chart.append(label);
   const copy = Object.assign(document.createElement("button"), {className: "copy", type: "button", textContent: "copy"});
-  copy.addEventListener("click", () => copyText(copy, alone(pictures.find(({svg}) => svg.checkVisibility()).svg)));
+  copy.addEventListener("click", () => copyText(copy, alone(pictures.find(({svg}) => svg.getClientRects().length).svg)));
   chart.parentNode.querySelector("figcaption")?.append(" ", copy);
 }
 
