@@ -97,6 +97,7 @@ frame.onload = async () => {
   head("seconds").click();
   seen.chosen = lines();
   seen.words = root.querySelector("output").innerText;
+  seen.printed = visible().filter(row => !row.classList.contains("beyond")).length;
   seen.address = view.location.hash;
   const offered = [...selects.family.options].filter(option => !option.hidden);
   seen.offered = offered.map(option => option.value);
@@ -140,12 +141,15 @@ def report(report_of) -> Any:
     return report_of("gpu")
 
 
+def source(report: Any) -> str:
+    return (report.folder / "index.html").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def seen(report, tmp_path_factory) -> dict[str, Any]:
-    source = (report.folder / "index.html").read_text(encoding="utf-8")
     place = tmp_path_factory.mktemp("explorer")
     page = place / "probe.html"
-    text = PROBE.replace("SOURCE", json.dumps(source).replace("<", "\\u003c"))
+    text = PROBE.replace("SOURCE", json.dumps(source(report)).replace("<", "\\u003c"))
     page.write_text(text, encoding="utf-8")
     opened = browse(page, place / "profile")
     assert "CONSOLE" not in opened.stderr, opened.stderr
@@ -167,7 +171,7 @@ class TestThePage:
         assert len(seen["all"]) > 100
         assert seen["all"] == expected(report.file)
 
-    def test_filters_sorts_and_keeps_the_choice_in_a_link(self, seen):
+    def test_filters_sorts_and_keeps_the_choice_in_a_link(self, report, seen):
         place = {key: at for at, key in enumerate(seen["columns"])}
         columns = {key: [line[at] for line in seen["chosen"]] for key, at in place.items()}
         assert set(columns["family"]) == {"Epoch"} and set(columns["device"]) == {"GPU"}
@@ -179,6 +183,8 @@ class TestThePage:
             if line[place["family"]] == "Epoch" and line[place["device"]] == "GPU"
         ]
         assert sorted(seen["chosen"]) == sorted(of_all)
+        without_a_script = f"The first 10 of {len(seen['all'])} rows"
+        assert seen["printed"] == 20 and without_a_script in source(report)
         assert "Peak" in seen["offered"] and "" in seen["offered"]
         assert seen["address"] == "#rows?family=Epoch&device=GPU&sort=-seconds"
         assert {"family", "network", "batch", "device", "way"} <= {*seen["filters"]}

@@ -282,7 +282,9 @@ _DIGITS_OF_36 = digits + ascii_lowercase
 
 
 def _after(before: str, word: str) -> str:
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(before, word, strict=False))
+    # The script counts some characters beyond ASCII twice.
+    pairs_of_both = zip(before, word, strict=False)
+    same = takewhile(lambda pair: pair[0] == pair[1] and pair[0].isascii(), pairs_of_both)
     shared = min(sum(1 for _ in same), len(_DIGITS_OF_36) - 1)
     return _DIGITS_OF_36[shared] + word[shared:]
 
