@@ -74,8 +74,8 @@ class Table:
     Programs read all of it. People are shown the columns whose keys are in `first` before all
     others, and no other column that says the same in every line; of a long table they are shown
     `short`, and nothing of what is `folded`, until they ask for all. What is `brief` is for a page
-    that shows ten lines of it. `rows` is the family of the rows that the table is cut from, where a
-    page that shows every row has no need of the rest of it.
+    that shows ten lines of it. `rows` is the family of the rows that the table is cut from, or
+    "all", where a page that shows every row has no need of the rest of it.
     """
 
     title: str

@@ -226,8 +226,7 @@ def _facts() -> Iterator[Fact]:
         yield counted(f"latency_{quantile}_seconds", quantile, "s", "latency")
     yield text("chosen", "auto chose", lambda line: chosen_words(line.row))
     yield text("program", "program", word("program"))
-    yield number("doubts", "doubts", "n", lambda line: len(line.remarks) or None)
-    yield text("remarks", "", lambda line: " ".join(line.remarks))
+    yield text("remarks", "in doubt", lambda line: " ".join(line.remarks))
     yield Fact("head", "", lambda line: line.head)
     yield Fact("tail", "", lambda line: line.tail)
 
