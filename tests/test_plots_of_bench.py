@@ -13,8 +13,8 @@ from bench_runs import MLP, ROOT, bench, built, listed, measure
 
 from peers.axes import AXES
 from plots.cli import main
+from plots.core.again import command, template
 from plots.core.cost import BENCH_PATH
-from plots.features.record.section import command, template
 from plots.features.share.analysis import without_private
 from plots.file import loading, rows
 from plots.file.axes import BUILT_IN

@@ -31,7 +31,8 @@ from plots.core.tables.formats import as_markdown, wrapped  # noqa: E402
 from plots.core.tables.table import Cell, Table  # noqa: E402
 from plots.features.answer.glance import glance  # noqa: E402
 from plots.features.answer.words import Glance  # noqa: E402
-from plots.features.peers.section import failed_pairs, peer_tables  # noqa: E402
+from plots.features.peers.analysis import failed_pairs  # noqa: E402
+from plots.features.peers.section import peer_tables  # noqa: E402
 from plots.features.predict.answer import Predictions, predictions  # noqa: E402
 from plots.features.shi.analysis import load_shi  # noqa: E402
 from plots.features.shi.section import ratio_table  # noqa: E402

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from plots.features.compare.analysis import compare
-from plots.features.peers.section import ratio_interval
+from plots.features.peers.analysis import ratio_interval
 from plots.file import loading
 from plots.file.rows import File
 from plots.file.samples import with_spreads

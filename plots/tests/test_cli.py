@@ -15,8 +15,8 @@ from plots import __version__
 from plots.cli import main
 from plots.commands import COMMANDS
 from plots.core import crossover
+from plots.core.again import command
 from plots.core.curves import pairings
-from plots.features.record.section import command
 from plots.file.rows import Run
 from plots.tests import synthetic, synthetic_whole
 from tools.sources import tracked_files, tracked_results

@@ -14,7 +14,7 @@ from plots.features.answer.glance import glance
 from plots.features.copies import section
 from plots.features.copies.analysis import copies_of, copies_sentences, over_copies
 from plots.features.copies.section import copies_table
-from plots.features.peers.section import pairs
+from plots.features.peers.analysis import pairs
 from plots.file.samples import long_table
 from plots.tests import synthetic
 from plots.tests.synthetic_sweep import epochs

@@ -25,7 +25,7 @@ TOP = SHOWN["command"]  # a command composes; so does the report, which has ever
 # Whose analysis may use whose: those that stand before it.
 ANALYSES = (
     *("shi", "predict", "why", "advise", "threads", "copies", "answer", "crossover"),
-    *("site", "compare", "peers"),
+    *("site", "compare", "peers", "rows"),
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plots import units
+from plots.core.again import command
 from plots.core.crossover import comparisons
 from plots.core.page.section import Context
 from plots.core.programs import by_program
@@ -17,14 +18,8 @@ from plots.core.tables.formats import render
 from plots.features.answer.glance import glance
 from plots.features.doubts import section as doubts
 from plots.features.peers import section
-from plots.features.peers.section import (
-    missing_table,
-    order_statistics,
-    pairs,
-    peer_tables,
-    ratio_interval,
-)
-from plots.features.record.section import command
+from plots.features.peers.analysis import order_statistics, pairs, ratio_interval
+from plots.features.peers.section import missing_table, peer_tables
 from plots.file import loading
 from plots.file.axes import BUILT_IN
 from plots.file.rows import File, Instances

@@ -2,7 +2,7 @@
 """Draws time against size on both devices, and where the GPU overtakes the CPU; and with that all
 charts of the crossover analysis."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from plots.core.charts.style import (
     devices,
     finish,
     is_narrow,
+    name_points,
     name_sizes,
     render,
     repetitions,
@@ -33,7 +34,7 @@ from plots.core.headline import by_work
 from plots.core.statistics import log_medians
 from plots.file.families import FAMILIES
 from plots.file.quantities import TIME
-from plots.file.rows import File
+from plots.file.rows import File, median_of
 from plots.text import printable, slug
 
 
@@ -76,14 +77,16 @@ def _draw(
     narrow = is_narrow(figure)
     figure.set_figheight(3.6 if narrow else 4.4)
     axes = figure.add_subplot()
-    looks = Looks(file.own_rows)
+    looks, measure = Looks(file.own_rows), drawn[0].measure
     _set_limits(axes, drawn)
     # Each thread count, or where these are not drawn the best of them.
     cpus = {each.cpu: None for each in drawn if not each.cpu.candidates}
     cpus = cpus or {each.cpu: None for each in drawn}
-    lines = [_draw_curve(axes, curve, looks) for curve in cpus]
     decisive = [each for each in drawn if each.cpu.candidates]
-    gpus = [_draw_curve(axes, each.gpu, looks) for each in decisive]
+    lines, gpus = (
+        [_draw_curve(axes, curve, looks, _names(file, curve, measure)) for curve in curves]
+        for curves in (cpus, [each.gpu for each in decisive])
+    )
     left = name_ends(axes, [*lines, *gpus])
     for place, each in enumerate(decisive):
         _mark_crossover(axes, each, place, looks)
@@ -95,7 +98,7 @@ def _draw(
     finish(figure, title or of_devices, lines_above, left)
 
 
-def _draw_curve(axes: Axes, curve: Curve, looks: Looks) -> Line2D:
+def _draw_curve(axes: Axes, curve: Curve, looks: Looks, names: Iterator[str]) -> Line2D:
     (line,) = axes.plot(
         curve.sizes,
         np.exp(log_medians(curve)),
@@ -104,7 +107,19 @@ def _draw_curve(axes: Axes, curve: Curve, looks: Looks) -> Line2D:
         label=printable(curve.label, 60),
         **looks.of(curve.configuration).line,
     )
+    name_points(line, names)
     return line
+
+
+def _names(file: File, curve: Curve, measure: str) -> Iterator[str]:
+    """What a reader who points at a point of `curve` is told."""
+    models = {row.counters.get("params"): row.model for row in file.rows if row.ladder}
+    for size, samples in zip(curve.sizes.tolist(), curve.samples, strict=True):
+        what = f"{measure} {units.count(size)}"
+        if measure in ("parameters", "copies"):
+            what = f"{units.count(size)} {measure}"
+        model = f"{models[size]}, " if measure == "parameters" and size in models else ""
+        yield f"{model}{what}: {curve.quantity.show(median_of(samples))}, {curve.label}"
 
 
 def _mark_crossover(axes: Axes, comparison: Comparison, place: int, looks: Looks) -> None:

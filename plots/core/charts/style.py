@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all charts share: fonts, header, legend, axes, and how a figure becomes files."""
 
+import html
 import io
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +46,7 @@ _SIZES = {"title": 13.0, "line": 9.0, "legend": 9.0}  # points
 _SPACING = 1.35  # of lines, times their size
 _HANDLE = 50.0  # points of a legend's sample of a line, with its gaps
 _MOST_COLUMNS = 3  # of a legend
+_LONGEST_NAME = 160  # characters of a point's
 _MOST_TICKS = {True: 6, False: 12}  # in a narrow and in a wide chart
 
 _FONTS = ["DejaVu Sans", "sans-serif"]
@@ -130,9 +133,36 @@ def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     # Not by savefig(), which draws everything twice.
     if kind == "svg":
         FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
-    else:
-        FigureCanvasAgg(figure).print_png(buffer, metadata=metadata)
+        return _NAMED_POINTS.sub(_titled, buffer.getvalue().decode()).encode()
+    FigureCanvasAgg(figure).print_png(buffer, metadata=metadata)
     return buffer.getvalue()
+
+
+# ---- names of points, which an SVG tells where the pointer rests
+
+_NAMES_IN_ID = "points of "
+_NAMED_POINTS = re.compile(
+    rf"""^( *)<g id=(["']){_NAMES_IN_ID}(.*?)\2>(.*?)^\1</g>""", re.DOTALL | re.MULTILINE
+)
+_POINT = re.compile(r"<use ([^>]*)/>")
+
+
+def name_points(line: Artist, names: Iterable[str]) -> None:
+    """Names each point of `line`, which has a marker: an SVG then has the names as titles."""
+    line.set_gid(_NAMES_IN_ID + "\n".join(printable(name, _LONGEST_NAME) for name in names))
+
+
+def _titled(group: re.Match[str]) -> str:
+    """A group of an SVG whose id has the names of its points, with each in its point."""
+    names = html.unescape(group[3]).split("\n")
+    if len(_POINT.findall(group[4])) != len(names):  # some lie outside
+        return f"{group[1]}<g>{group[4]}{group[1]}</g>"
+    told = iter(names)
+
+    def point(use: re.Match[str]) -> str:
+        return f"<use {use[1]}><title>{html.escape(next(told), quote=False)}</title></use>"
+
+    return f"{group[1]}<g>{_POINT.sub(point, group[4])}{group[1]}</g>"
 
 
 def finish(

@@ -34,7 +34,7 @@ def render_page(
     named = [[block.machine for block in each.blocks if block.machine] for each in sections]
     several = any(len(machines) > 1 for machines in named)
     widgets = [section.widget for section in sections if section.widget]
-    script = "\n".join([*map(_text, ("sort.js", "fit.js")), *(widget.script for widget in widgets)])
+    script = "\n".join([*map(_text, SCRIPTS), *(widget.script for widget in widgets)])
     styles: dict[str, str] = {}
     drawn = {picture.name: picture for section in sections for picture in section.pictures}
     numbers = count(1)
@@ -53,6 +53,7 @@ def render_page(
             several=several,
             # Of several machines the page compares first; what each file says opens when asked to.
             folded=any(len(set(machines)) > 1 for machines in named),
+            covered={name for widget in widgets for name in widget.covers},
             draw=lambda picture: inlined[picture.name],
             style=Markup(style),
             script=Markup(script),
@@ -83,6 +84,7 @@ def _text(name: str) -> str:
 
 
 TEMPLATES = Path(__file__).with_name("templates")
+SCRIPTS = ("units.js", "sort.js", "fit.js", "charts.js")  # before those of widgets
 _LONGEST = 900  # characters of any text; what a result file holds may have millions
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(\d) (?=(?:[nµm]?s|%|[kKMGT]?i?(?:B|FLOP)(?:/s)?)(?:\W|$))")
@@ -102,6 +104,7 @@ def environment() -> Environment:
         finalize=_shown,
     )
     made.filters["letters"] = letters
+    made.filters["printable"] = printable
     made.filters["sortable"] = lambda value: f"{value:.6g}" if isinstance(value, float) else value
     made.globals.update(
         runs_of_columns=runs_of_columns,

@@ -60,11 +60,13 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class Widget:
     """What a section does in the browser: `html` from a template of its own, with all text in it
-    escaped, and the `script` and `style` that it needs."""
+    escaped, and the `script` and `style` that it needs. It `covers` the machines whose rows it has
+    all of: tables that are cut from these (Table.rows) stay short on the page."""
 
     html: Markup
     script: str
     style: str
+    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,7 @@ class Section:
     """A chapter of the report. `anchor` is its id in the page: letters and hyphens.
 
     A `widget` stands first, then `blocks`; `tables` and `notes` on all of it follow.
-    A section with nothing but a `lead` says why it is empty. What is `folded` opens below its lead
-    when asked to.
+    A section with nothing but a `lead` says why it is empty.
     """
 
     title: str
@@ -83,7 +84,6 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     widget: Widget | None = None
-    folded: bool = False
 
     @property
     def pictures(self) -> list[Chart]:

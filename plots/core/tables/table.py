@@ -74,7 +74,8 @@ class Table:
     Programs read all of it. People are shown the columns whose keys are in `first` before all
     others, and no other column that says the same in every line; of a long table they are shown
     `short`, and nothing of what is `folded`, until they ask for all. What is `brief` is for a page
-    that shows ten lines of it.
+    that shows ten lines of it. `rows` is the family of the rows that the table is cut from, or
+    "all", where a page that shows every row has no need of the rest of it.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Table:
     short: Table | None = None
     folded: bool = False
     brief: bool = False
+    rows: str = ""
 
     def records(self) -> list[dict[str, Value]]:
         """The lines as programs read them: key → value."""
@@ -111,6 +113,10 @@ class Table:
         """This table, of which people are shown nothing until they ask for all."""
         return replace(self, folded=True)
 
+    def of_rows(self, family: str) -> Table:
+        """This table, which says nothing that the rows of `family` do not say themselves."""
+        return replace(self, rows=family)
+
     def on(self, machine: str) -> Table:
         """This table where the name of the machine stands above it."""
         title = self.title.removesuffix(f" on {machine}").removesuffix(",") if machine else ""
@@ -128,7 +134,7 @@ class Table:
         if not table.brief:
             return table
         kept = spread(len(table.lines), _SHOWN)
-        note = f"{len(kept)} of {len(table.lines)} lines; all are below."
+        note = f"{len(kept)} of {len(table.lines)} lines{'' if self.rows else '; all are below'}."
         short = table.taking(kept)
         return replace(short, notes=(*short.notes, note))
 

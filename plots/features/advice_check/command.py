@@ -296,7 +296,7 @@ def _items(row: Row, configuration: Configuration) -> Items:
 
 def _pair(followed: Row, plain: Row) -> Pair:
     # Imported here because scipy takes longer to load than a refusal takes.
-    from plots.features.peers.section import ratio_interval  # noqa: PLC0415
+    from plots.features.peers.analysis import ratio_interval  # noqa: PLC0415
 
     if len(followed.samples) != len(plain.samples):
         return Pair(followed, plain, plain.median / followed.median, None, None)

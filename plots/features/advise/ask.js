@@ -340,7 +340,7 @@ if (askForm) {
       reasons.push(known.unlike.replace("{}", unlike.map(name => name.replace("_", "-")).join(" or ")));
     if (fitted.cpu !== precision) reasons.unshift(`The CPU trains in ${fitted.cpu}`);
     for (const {label, beyond} of predictions.filter(way => way.beyond > 1))
-      reasons.push(`${label}: the network is ${significant(beyond)} times beyond the measured ` +
+      reasons.push(`${label}: the network is ${significant(beyond, 2)} times beyond the measured ` +
         "range, so the band is wider");
     const on = device => predictions.filter(way => way.device === device);
     const cpus = on("cpu"), cpu = fastest(cpus);
@@ -350,22 +350,9 @@ if (askForm) {
     return {cpus, cpu, gpus, reasons, pytorch: isWhole ? theirs : null};
   }
 
-  const significant = (value, digits = 2) => {
-    const rounded = Number(value.toPrecision(digits));
-    const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded) || 1) + 1e-12);
-    const decimals = Math.max(places, 0);
-    return rounded.toLocaleString(
-      "en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
-  };
-  const seconds = value => {
-    const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
-    const [scale, unit] = units.find(([least]) => value >= least * 0.995) ?? units[3];
-    return `${significant(value / scale)} ${unit}`;
-  };
   const span = (way, epochs) => {
-    const [low, high] = [way.low, way.high].map(value => seconds(epochs * value));
-    const [number, unit] = low.split(" ");
-    return low === high ? high : `${high.endsWith(` ${unit}`) ? number : low} to ${high}`;
+    const [low, high] = timeEnds(epochs * way.low, epochs * way.high, 2);
+    return seconds(epochs * way.low, 2) === high ? high : `${low} to ${high}`;
   };
   const counted = (count, thing) => `${count.toLocaleString("en-US")} ${thing}${count === 1 ? "" : "s"}`;
   const verdicts = {gpu: "the GPU wins", cpu: "the CPU wins", "": "too close to call"};
@@ -421,7 +408,7 @@ if (askForm) {
     const row = document.createElement("tr");
     row.append(element("td", way.label, "word"));
     for (const value of [way.seconds, way.low, way.high].map(time => epochs * time)) {
-      const cell = element("td", seconds(value), "number");
+      const cell = element("td", seconds(value, 2), "number");
       cell.dataset.value = value;
       row.append(cell);
     }

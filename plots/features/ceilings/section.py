@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine can do at best: the Peak rows."""
+"""What the machine can do at best, the Peak rows, and how near to it networks come."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from plots import units
+from plots.core.charts.style import Chart
 from plots.core.page.section import Block, Context, Section
 from plots.core.series import device_name
 from plots.core.tables.cells import seconds_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table, marks
+from plots.features.ceilings.chart import draw_rooflines
 from plots.file.rows import File, Row
 
 _QUANTITIES = {
@@ -22,21 +24,31 @@ _QUANTITIES = {
     "graph-node": "one node of a graph",
     "synchronization": "waiting for an idle GPU",
 }
+_ROOFLINE = (
+    "Left of the ridge, where the slope of memory meets a level of arithmetic, memory bounds a "
+    "row; right of it arithmetic does. A dot above the slope has its data in a cache. One far "
+    "below all lines waits for launches, copies or threads."
+)
 _RATES = {"flops", "bytes"}
 
 
 def build(files: Sequence[File], context: Context) -> Section:
+    shown = files[: context.detailed]
+    drawn = context.draw(draw_rooflines, shown)
     return Section(
         title="Ceilings",
         anchor="ceilings",
-        folded=True,
         lead="What each device does at best, measured before everything else. Every other row is "
         "held against these. The best repetition counts.",
-        blocks=tuple(_block(file) for file in files[: context.detailed]),
+        blocks=tuple(
+            _block(file, context.pictures(file, charts))
+            for file, charts in zip(shown, drawn, strict=True)
+        ),
+        notes=(_ROOFLINE,) if any(drawn) else (),
     )
 
 
-def _block(file: File) -> Block:
+def _block(file: File, pictures: tuple[Chart, ...]) -> Block:
     rows = [row for row in file.rows if row.family == "Peak" and row.failure is None]
     if not rows:
         return Block(
@@ -45,7 +57,8 @@ def _block(file: File) -> Block:
         )
     return Block(
         machine=file.machine.id,
-        tables=(_table(rows).led_by("ceiling", "best", "median", "on"),),
+        pictures=pictures,
+        tables=(_table(rows).led_by("ceiling", "best", "median", "on").as_folded(),),
     )
 
 

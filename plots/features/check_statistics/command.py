@@ -11,7 +11,7 @@ from plots.core.crossover import comparisons
 from plots.core.tables.cells import Field, Of, count_field, table_of, text_field
 from plots.core.tables.table import Cell, Column
 from plots.features.compare.analysis import FEWEST_REPETITIONS, compare
-from plots.features.peers.section import pairs
+from plots.features.peers.analysis import pairs
 from plots.file import loading
 from plots.file.builds import SAME, other_builds
 from plots.file.families import TRAINING

@@ -339,6 +339,7 @@ def how_much_table(file: File, first: Comparison | None, ratios: Sequence[SpeedU
     shown = _of_headline(first, ratios) if first else _fastest(ratios)
     shown.sort(key=lambda speed_up: (speed_up.parameters, whole(speed_up.batch) or 0))
     table = speed_up_table([(file, ratios)]).led_by(*keys)
+    table = table.of_rows(ratios[0].family)
     return table.shortened(speed_up_table([(file, shown)]).led_by(*keys))
 
 

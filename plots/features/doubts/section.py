@@ -77,6 +77,5 @@ def _flagged(file: File) -> Table:
         text_field("row", "row", lambda of: of[0].name),
         text_field("flag", "what casts doubt on it", lambda of: of[1]),
     )
-    return table_of(
-        "Rows in doubt", [(row, flag) for row in file.own_rows for flag in doubts(row)], fields
-    )
+    flagged = [(row, flag) for row in file.own_rows for flag in doubts(row)]
+    return table_of("Rows in doubt", flagged, fields).of_rows("all")

@@ -105,7 +105,6 @@ def build(files: Sequence[File], context: Context) -> Section | None:
     return Section(
         title="Products, layers and copies",
         anchor="products",
-        folded=True,
         lead="How much arithmetic one matrix product and one layer reach by their size, and how "
         "fast data moves between host and device: what is small is all latency.",
         blocks=tuple(
@@ -136,7 +135,7 @@ def _draw(file: File) -> list[Chart]:
         )
         alt = (
             f"Rate of a {kind.name} against its size, both axes logarithmic, a line for each way "
-            "to compute. The table below has the figures."
+            "to compute."
         )
         charts.append(Chart(kind.chart, pictures, alt))
     return charts
@@ -147,11 +146,13 @@ def _block(file: File, drawn: Sequence[Chart], context: Context) -> Block:
     for kind in KINDS:
         if chart := charts.get(kind.chart):
             count = len(panels(kind.lines(file), kind.sized))
-            few = f"{MOST_PANELS} of {count} kinds are drawn; the table below has all."
+            few = f"{MOST_PANELS} of {count} kinds are drawn."
             pictures.append(context.picture(file, chart, few if count > MOST_PANELS else ""))
         if rows := kind.rows(file):
-            tables.append(_every(f"Every {kind.name.split()[-1]}", kind, rows))
-    return Block(machine=file.machine.id, pictures=tuple(pictures), tables=tuple(tables))
+            table = _every(f"Every {kind.name.split()[-1]}", kind, rows)
+            tables.append(table.of_rows(kind.family))
+    drawings = (Block(title="Rates by size", pictures=tuple(pictures)),) if pictures else ()
+    return Block(machine=file.machine.id, tables=tuple(tables), folds=drawings)
 
 
 def _every(title: str, kind: Kind, rows: Sequence[Row]) -> Table:

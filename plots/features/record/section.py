@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the figures come from: the machine, what is timed, how to measure a row again."""
+"""Where the figures come from: the machine, what is timed, how to measure it again."""
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from plots import units
+from plots.core.again import command
 from plots.core.page.section import Block, Context, Section
 from plots.core.tables.cells import count_cell, date_cell, text_cell
 from plots.core.tables.table import NOTHING, Cell, Column, Table
 from plots.file.axes import DEVICES
 from plots.file.data_sheets import error_of_meters
-from plots.file.rows import File, Row, Run
+from plots.file.rows import File, Row
 from plots.text import printable
 
 _TURBO = {True: "on", False: "off", None: "not told"}
@@ -84,9 +83,8 @@ def _block(file: File) -> Block:
         notes=(changed,) if file.software.dirty else (),
         folds=(
             Block(
-                title=f"How {len(file.own_rows)} rows were verified, and how to measure one again",
+                title=f"How {len(file.own_rows)} rows were verified",
                 tables=(_verified(file.own_rows),),
-                commands=(template(file.run),),
             ),
         ),
     )
@@ -199,44 +197,3 @@ def _older(files: Sequence[File]) -> Table:
         for file in files
     )
     return Table("Other files of the same machines, not shown", columns, lines)
-
-
-# ---- the command lines that measure a file, or one of its rows, again
-
-
-BENCH = "./build/bench"
-_LONGEST = 400  # characters of a word
-# Results should not go to the place of then, and there is no run to resume; one row needs its own
-# filter; and bench alone has no peers.
-_LEFT_OUT = re.compile(
-    r"--(benchmark_)?out(_format)?=|--benchmark_(filter|list_tests)="
-    r"|--resume$|--with-peers|--(peers-share|beside|devices|layout|loop|mode|pages|script)="
-)
-
-
-# A file may be anybody's: what is copied from it starts no program, and loads and writes no file.
-_STARTS = re.compile(r"(--(?:meter|peer)=).*", re.DOTALL)
-
-
-def command(run: Run) -> str:
-    """What was typed, for a shell: environment, program, arguments but for the results' place."""
-    set_to = (
-        f"{_quoted(name)}={_quoted(value)}"
-        for name, value in run.environment.items()
-        if "/" not in value and name.isidentifier()
-    )
-    words = (
-        _quoted(_STARTS.sub(r"\1COMMAND", word))
-        for word in run.command[1:]
-        if not _LEFT_OUT.match(word)
-    )
-    return " ".join([*set_to, BENCH, *words])
-
-
-def template(run: Run) -> str:
-    """Measures one row, with ROW in place of its name, alone."""
-    return f"{command(run)} {shlex.quote('--benchmark_filter=^ROW$')}"
-
-
-def _quoted(word: str) -> str:
-    return shlex.quote(printable(word, _LONGEST))

@@ -22,6 +22,7 @@ from plots.features.predict import section as predicted
 from plots.features.products import section as products
 from plots.features.ranks import section as ranks
 from plots.features.record import section as record
+from plots.features.rows import section as rows
 from plots.features.shi import section as shi
 from plots.features.threads import section as threads
 from plots.features.training import section as training
@@ -48,6 +49,7 @@ SECTIONS: tuple[Build, ...] = (
     why.build,
     peers.build,
     shi.build,
+    rows.build,
     ceilings.build,
     products.build,
     conditions.build,

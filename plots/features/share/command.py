@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import plots
+from plots.core import again
 from plots.core.command import add_output, complain, named_path
 from plots.core.tables.formats import wrapped
 from plots.features.record import section as record
@@ -85,7 +86,7 @@ def _own_names() -> set[str]:
 def _machine(file: File) -> Iterator[str]:
     """What the file says of the computer it is from, a line each, as its page does."""
     yield "What it says of your machine:"
-    command = ("Command", record.command(file.run))
+    command = ("Command", again.command(file.run))
     for key, value in (("Machine", file.machine.id), *record.facts(file), command):
         yield wrapped(printable(value, 600), " " * 14, f"  {key:<12}")
 

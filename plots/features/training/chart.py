@@ -27,6 +27,7 @@ from plots.core.charts.style import (
     finish,
     is_narrow,
     logarithmic,
+    name_points,
     render,
     repetitions,
     set_logarithmic_axes,
@@ -34,7 +35,7 @@ from plots.core.charts.style import (
 )
 from plots.core.network import familiar, on_device, training_rows
 from plots.core.rates import lines
-from plots.core.series import SeriesKey, series_key, series_labels
+from plots.core.series import SeriesKey, device_label, series_key, series_labels
 from plots.core.statistics import spread
 from plots.features.training.table import QUANTILES, over_repetitions
 from plots.file.families import EPOCH, FORWARD
@@ -171,7 +172,7 @@ def _draw_lines(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
             params = [row.counters["params"] for row in line]
             low, high = zip(*map(_middle_half, line), strict=True)
             axes.fill_between(params, low, high, color=look.colour, alpha=0.18, linewidth=0)
-            handles += axes.plot(
+            (drawn,) = axes.plot(
                 params,
                 [row.median for row in line],
                 linewidth=1.8,
@@ -179,7 +180,17 @@ def _draw_lines(axes: Axes, rows: Sequence[Row], looks: Looks) -> list[Line2D]:
                 label=", ".join([name, *words]),
                 **style,
             )
+            name_points(drawn, map(_name, line))
+            handles.append(drawn)
     return handles
+
+
+def _name(row: Row) -> str:
+    """What a reader who points at the point of `row` is told."""
+    size = f"{row.model}, {units.count(row.counters['params'])} parameters, batch {row.batch}"
+    low, high = _middle_half(row)
+    middle = f"middle half {units.seconds_range(low, high)}"
+    return f"{size}: {units.seconds(row.median)} ({middle}), {device_label(row)}"
 
 
 def _kind(line: _Line) -> tuple[str, float]:
@@ -199,7 +210,7 @@ def _draw_points(axes: Axes, networks: dict[str, list[Row]], looks: Looks) -> li
         shape = _POINT_SHAPES[place % len(_POINT_SHAPES)]
         for row in points:
             low, high = _middle_half(row)
-            axes.errorbar(
+            drawn = axes.errorbar(
                 row.counters["params"],
                 row.median,
                 yerr=[[row.median - low], [high - row.median]],
@@ -212,6 +223,7 @@ def _draw_points(axes: Axes, networks: dict[str, list[Row]], looks: Looks) -> li
                 linestyle="",
                 zorder=4,
             )
+            name_points(drawn.lines[0], [_name(row)])
         batches = sorted({row.counters["batch"] for row in points})
         batch = " and ".join(f"{size:,.0f}" for size in batches[:3])
         handles.append(

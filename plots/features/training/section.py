@@ -138,4 +138,5 @@ def tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     if rows[0].family == FORWARD:
         quantiles = ("latency_p50_seconds", "latency_p99_seconds")
         more.append(latency_table(rows).led_by("network", "batch", "on", *quantiles))
-    return best.shortened(short), *(table.as_folded() for table in more)
+    every = (best.shortened(short), *(table.as_folded() for table in more))
+    return tuple(table.of_rows(rows[0].family) for table in every)

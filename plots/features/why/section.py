@@ -340,12 +340,14 @@ def _of_times(study: Study, charts: Sequence[Chart], context: Context) -> Block:
         best, first = fastest(foremost), (f"{FAMILIES[family].short}s", "gpu_first_seconds")
         points += _changes(study, family)
         tables += [
-            split_table(file, rows).shortened(largest_parts(split_table(file, best))),
-            thread_table(file, rows).shortened(thread_table(file, foremost)),
+            split_table(file, rows)
+            .shortened(largest_parts(split_table(file, best)))
+            .of_rows(family),
+            thread_table(file, rows).shortened(thread_table(file, foremost)).of_rows(family),
             counterfactual_table(study, family).as_folded(),
-            repayment_table(file, rows).shortened(
-                repayment_table(file, best).led_by("model", *first)
-            ),
+            repayment_table(file, rows)
+            .shortened(repayment_table(file, best).led_by("model", *first))
+            .of_rows(family),
             engine_table(file, rows).as_folded(),
         ]
     return Block(

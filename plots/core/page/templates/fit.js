@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table that is wider than its place shows the columns that fit, which are those of the answer,
-// and a button for the others; without this script it scrolls. A link in its title saves it as CSV.
+// and a button for the others; without this script it scrolls. A link in its title saves it as CSV,
+// and a button copies it with tabs, as a spreadsheet takes it; each has the lines that are shown.
 const boxes = document.querySelectorAll(".table");
 const link = (kind, text) => Object.assign(document.createElement(kind), {textContent: text});
 const show = (table, count) => {
@@ -34,13 +35,32 @@ const fit = () => {
   }
 };
 const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-const field = text => quoted(/^[=+\-@\t\r]/.test(text) && isNaN(text) ? `'${text}` : text);
-const csv = table => {
+const field = text => /^[=+\-@\t\r]/.test(text) && isNaN(text) ? `'${text}` : text;
+const fields = table => {
   const [head] = [...table.tHead.rows].slice(-1);
   const value = cell => cell.dataset.value ?? (cell.textContent === "–" ? "" : cell.textContent);
-  const lines = [[...head.cells].map(cell => cell.dataset.key)];
-  for (const row of table.tBodies[0].rows) lines.push([...row.cells].map(value));
-  return lines.map(line => line.map(field).join(",") + "\n").join("");
+  const rows = [...table.tBodies[0].rows].filter(row => !row.hidden);
+  return [[...head.cells].map(cell => cell.dataset.key), ...rows.map(row => [...row.cells].map(value))]
+    .map(line => line.map(field));
+};
+const csv = table => fields(table).map(line => line.map(quoted).join(",") + "\n").join("");
+const tabbed = table =>
+  fields(table).map(line => line.map(text => text.replace(/[\t\n\r]+/g, " ")).join("\t") + "\n").join("");
+/// Puts `text` where one pastes from, and says so on the button. A page without TLS, such as one of
+/// a server at home, has no clipboard: it copies what is selected.
+const copyText = async (button, text) => {
+  const name = button.dataset.name ??= button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const place = Object.assign(link("textarea", ""), {value: text});
+    button.after(place);
+    place.select();
+    document.execCommand("copy");
+    place.remove();
+  }
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = name; }, 1500);
 };
 for (const box of boxes) {
   const table = box.querySelector("table"), caption = table.caption;
@@ -50,9 +70,11 @@ for (const box of boxes) {
   save.addEventListener("click", () => {
     save.href = `data:text/csv;charset=utf-8,${encodeURIComponent(csv(table))}`;
   });
+  const copy = Object.assign(link("button", "copy"), {className: "copy", type: "button"});
+  copy.addEventListener("click", () => copyText(copy, tabbed(table)));
   const button = Object.assign(link("button", ""), {className: "columns", type: "button"});
   button.addEventListener("click", () => { box.classList.toggle("every"); fit(); });
-  caption.firstElementChild.append(" ", save, " ", button);
+  caption.firstElementChild.append(" ", save, " ", copy, " ", button);
 }
 fit();
 addEventListener("resize", fit);
