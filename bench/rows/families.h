@@ -54,9 +54,9 @@ using IsWorthMinutes = bool (*)(const Row& row, int most_threads);
 /// How a family's rows are planned and made. To add one: a file beside this one, a line of
 /// functions in families.cpp, and a line of facts in command_line/axes.cpp.
 struct FamilyRows {
-  RowFamily family;
-  Register register_rows;
-  MakeRow make;
+  RowFamily family = RowFamily::peak;
+  Register register_rows = nullptr;
+  MakeRow make = nullptr;
   IsWorthMinutes is_worth_minutes = nullptr;  ///< null: each of its rows is
 };
 
