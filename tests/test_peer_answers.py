@@ -84,8 +84,8 @@ def test_nothing_that_a_peer_answers_makes_a_file_that_plots_refuses(tmp_path):
     asked = cases()
     (tmp_path / "cases.json").write_text(json.dumps(asked), encoding="utf-8")
     told_of = {"FAKE_CASES": str(tmp_path / "cases.json")}
-    document, _ = run(tmp_path, *ALONE, code=1, **told_of)
-    assert document["context"]["crossover"]["complete"]
+    document, done = run(tmp_path, *ALONE, code=1, **told_of)
+    assert document["context"]["crossover"]["complete"], done.stderr[-2000:]
     file = loading.load_file(tmp_path / "result.json")
     assert len(file.peers) == len(asked) + 1
     assert not file.peers[0].failure, "the one without a fault"
