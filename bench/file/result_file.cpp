@@ -412,7 +412,9 @@ Record record_in(const WrittenRow& written, const std::vector<std::string>& plan
     }
     for (const std::string& line : written.entries) {
       if (const Json entry = Json::parse(line); entry.at("run_type") == "iteration") {
-        record.repetitions.push_back(completed(repetition_in(entry), record.repetitions));
+        Repetition one = repetition_in(entry);
+        one.instance = entry.value("instance", 0);
+        record.repetitions.push_back(completed(std::move(one), record.repetitions));
         record.instances = std::max(record.instances, record.repetitions.back().instance + 1);
       }
     }

@@ -246,8 +246,7 @@ nlohmann::ordered_json facts_json(const Result& result) {
 Repetition repetition_in(const nlohmann::ordered_json& json) {
   Repetition repetition{.seconds = seconds_in(json.at("real_time")),
                         .cpu_seconds = seconds_in(json.at("cpu_time")),
-                        .iterations = json.value("iterations", std::int64_t{0}),
-                        .instance = json.value("instance", 0)};
+                        .iterations = json.value("iterations", std::int64_t{0})};
   for (const auto& [key, value] : json.items()) {
     if (value.is_number() && key != "real_time" && key != "cpu_time" && key != "iterations" &&
         key != "instance") {

@@ -247,8 +247,8 @@ class Rows {
 /// facts; all but the last are left out where there is nothing to tell.
 nlohmann::ordered_json facts_json(const Result& result);
 
-/// real_time, cpu_time, iterations, instance, and as counters what other numbers there are. The
-/// times must be there.
+/// real_time, cpu_time, iterations, and as counters what other numbers there are. The times must be
+/// there; which instance it was is for who asked to say.
 Repetition repetition_in(const nlohmann::ordered_json& json);
 
 /// {"losses": [0.69, ...], "norms": [1.2, ...]}, and back.
