@@ -60,18 +60,13 @@ class Study:
     @property
     def crossings(self) -> list[Crossing]:
         """The same in numbers, of what was measured."""
-        known = [(of, answer) for of in AS if (answer := answered(self._study, of))]
-        return [
-            Crossing(
-                programs=of,
-                measure=answer.comparison.measure,
-                kind=answer.comparison.crossover.kind,
-                size=answer.comparison.crossover.size,
-                low=answer.comparison.crossover.low,
-                high=answer.comparison.crossover.high,
-            )
-            for of, answer in known
-        ]
+        made = []
+        for of in AS:
+            if answer := answered(self._study, of):
+                known = answer.comparison.crossover
+                measure = answer.comparison.measure
+                made.append(Crossing(of, measure, known.kind, known.size, known.low, known.high))
+        return made
 
     def __repr__(self) -> str:
         return text_of([Section("", "", blocks=(block_of(self._file, self._glance),))]).strip()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What some Programs can do beside what all can (backend.h). Whoever needs it asks a Program for it
-// once, before any clock runs: Program::extension<T>().
+// What some Programs can do beside what all can (backend.h). Whoever needs it asks a Program for
+// it, never while a clock runs: Program::extension<T>().
 #pragma once
 
 #include <cstddef>

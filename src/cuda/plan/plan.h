@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CUDA backend does for a Workload, decided on the host without any call of CUDA: memory,
-// products with their epilogues, kernels and their order. backend/program.cpp only carries it out.
+// products with their epilogues, kernels and their order. run/program.cpp only carries it out.
 #pragma once
 
 #include <algorithm>
