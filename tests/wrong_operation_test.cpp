@@ -552,6 +552,41 @@ TEST(WrongSum, IsSeenWhereItsTermsCancel) {
 
 // ---- right operations pass
 
+/// Sums that begin with the weights that they update round each time to a unit of these.
+TEST(RightUpdate, MayAddItsTermsToTheWeightsOneByOne) {
+  constexpr std::int64_t rows = 1000;
+  Model model{.name = "one layer", .sample = {2}, .classes = 2, .layers = {}};
+  model.add(LinearLayer{2}, {0});
+  const Training training = {
+      fuse_update(training_epoch(
+          model, {.rows = rows, .batch = rows, .optimizer = SgdOptions{.learning_rate = 1e-3}})),
+      uniform_data(model, rows)};
+  const std::vector<Op>& ops = training.workload.steps.front().ops;
+  const auto at = std::find_if(ops.begin(), ops.end(),
+                               [](const Op& op) { return std::holds_alternative<LinearGrad>(op); });
+  const auto grad = std::get<LinearGrad>(*at);
+  ASSERT_TRUE(grad.accumulate);
+  const auto added = [&](std::size_t from) {
+    const auto weights = std::make_shared<std::vector<double>>();
+    return Broken{.before = [=](Reference& run) { *weights = copy(run[grad.dw]); },
+                  .after =
+                      [=](Reference& run) {
+                        const std::span<const double> x = run.read(grad.x, 0);
+                        for (std::size_t i = 0; i < weights->size(); ++i) {
+                          auto sum = static_cast<float>((*weights)[i]);
+                          for (std::size_t row = from; row < rows; ++row) {
+                            sum = std::fma(static_cast<float>(run[grad.dy][2 * row + i / 2]),
+                                           static_cast<float>(x[2 * row + i % 2]), sum);
+                          }
+                          run[grad.dw][i] = sum;
+                        }
+                      }};
+  };
+  const auto index = static_cast<std::size_t>(at - ops.begin());
+  EXPECT_EQ(verdict(training, Precision::f32, index, added(0)), "");
+  EXPECT_NE(verdict(training, Precision::f32, index, added(rows / 100)), "");
+}
+
 class RightOperation : public testing::TestWithParam<std::tuple<Thin, Precision>> {};
 
 TEST_P(RightOperation, IsVerifiedOnTheCpu) {

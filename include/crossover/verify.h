@@ -169,9 +169,10 @@ OperationVerification verify_as_they_are(Program& program, Reference& reference,
 /// of factors and results adds to it.
 double tolerance_of_operation(Type stored, Precision precision, const Arithmetic& arithmetic = {});
 
-/// Of a tensor that was updated in place: the norm of a difference that the rounding of its entries
-/// explains.
-double rounding_of_update(std::span<const double> updated);
+/// Of a tensor that was updated in place, each entry by a sum of so many terms: the norm of a
+/// difference that the rounding of its entries explains. Kernels may begin with what is stored and
+/// add one term after the other, as oneDNN does with AVX2.
+double rounding_of_update(std::span<const double> updated, double terms = 1);
 
 struct TensorVerification {
   std::int64_t entries = 0;  ///< of the tensors compared, all of them

@@ -99,7 +99,8 @@ class Comparison {
     double scale = norm(expected);
     const auto old = before.find(of.id);
     if (old != before.end() && !is_whole(type)) {
-      scale = distance(expected, old->second) + rounding_of_update(expected) / tolerance;
+      scale = distance(expected, old->second) +
+              rounding_of_update(expected, terms_of_entry(of)) / tolerance;
     }
     double difference = distance(got, expected);
     result_.tolerance = std::max(result_.tolerance, tolerance);
@@ -186,10 +187,8 @@ class Comparison {
       saved.insert_or_assign(id, value_of(id));
     }
     restore(before);
-    std::size_t most = 1;
     for (const Id id : used.reads) {
       const std::span<double> values = reference_[id];
-      most = std::max(most, values.size());
       if (!is_whole(reference_.workload()[id].type)) {
         std::transform(values.begin(), values.end(), values.begin(),
                        [k = std::uint64_t{0}](double value) mutable {
@@ -202,8 +201,20 @@ class Comparison {
     const double change = distance(reference_[of.id], saved.at(of.id));
     restore(saved);
     constexpr double margin = 4;
-    const auto terms = static_cast<double>(most) / static_cast<double>(saved.at(of.id).size());
-    return margin * std::sqrt(std::max(terms, 1.0)) * change;
+    return margin * std::sqrt(terms_of_entry(of)) * change;
+  }
+
+  /// Of how many terms an entry of the result is the sum, nearly: at least 1.
+  double terms_of_entry(const Result& of) {
+    const Op& op = operation(of);
+    std::size_t most = 1;
+    if (!std::holds_alternative<Update>(op)) {  // which reads many tensors, each for itself
+      for (const Id id : operands(op).reads) {
+        most = std::max(most, reference_[id].size());
+      }
+    }
+    const auto entries = static_cast<double>(reference_[of.id].size());
+    return std::max(1.0, static_cast<double>(most) / entries);
   }
 
   [[nodiscard]] const Op& operation(const Result& of) const {
@@ -317,8 +328,10 @@ double tolerance_of_operation(Type stored, Precision precision, const Arithmetic
   return of_sums + 2 * rounding.factor + (stored == Type::f32 ? 0 : rounding.result);
 }
 
-double rounding_of_update(std::span<const double> updated) {
-  constexpr double roundings = 2;  // of a product that is added, and of the sum
+double rounding_of_update(std::span<const double> updated, double terms) {
+  // Of a product that is added, and of the sum; or, where the sum begins with what is stored, of
+  // each sum so far: n of these come to the root of n times one, as they point either way.
+  const double roundings = std::max(2.0, std::sqrt(terms));
   return roundings * unit_roundoff(Precision::f32) * norm(updated);
 }
 
