@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from networks import attention, root_mean_square, strides, trained
+from networks.calls import Call
 from networks.values import Value, broadcast_to
-
-if TYPE_CHECKING:
-    from networks.from_torch import Call
 
 OF_ATTENTION = (Value, attention.Scores, attention.Scaled)
 
@@ -45,14 +43,14 @@ def add(call: Call) -> Any:
     return trained.position_embedding(call.build, call, value, name, table)
 
 
-def _is_bias_of_factor(call: Call, value: Value, name: str, numbers: np.ndarray) -> bool:
+def _is_bias_of_factor(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
     """Whether a parameter is the bias of trained factors (strides.py): a number for each of them,
     and nothing else reads their product."""
-    step, steps = call.build.steps[value.layer], call.build.steps.values()
-    if step.layer.get("bias", True) or "shared" in step.layer or call.is_used(name):
+    step, steps = call.build.steps.get(value.layer), call.build.steps.values()
+    if step is None or step.layer.get("bias", True) or "shared" in step.layer:
         return False
     is_factor = step.layer["type"] == "conv2d" and step.layer["kernel_size"] == 1
-    if not is_factor or any(value.layer in other.reads for other in steps):
+    if not is_factor or call.is_used(name) or any(value.layer in other.reads for other in steps):
         return False
     channels, pixels = value.shape[1], value.shape[2] * value.shape[3]
     meets = broadcast_to(numbers, value.places.shape)
@@ -136,7 +134,7 @@ def power(call: Call) -> Any:
         raise call.refused("its exponent is no number")
     exponent = float(np.asarray(exponent).reshape(()))
     if exponent == 2:
-        return root_mean_square.squares(call, value, 2)
+        return root_mean_square.Partial(value)
     whole = abs(exponent)
     if whole not in (0.5, 1, 2, 3, 4):
         raise call.refused(f"its exponent is {exponent:g}, and can be 0.5, 1, 2, 3, 4 or below 0")

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from networks import products, strides
-from networks.values import BATCH, Place, Value, non_defaults
+from networks.builder import At
+from networks.values import BATCH, Value, non_defaults
 from networks.windows import Padded
-
-if TYPE_CHECKING:
-    from networks.builder import Builder
-
 
 # Operations that take scores as they are; for all others they become layers.
 OF_SCORES = (
@@ -24,10 +21,6 @@ OF_SCORES = (
     *("masked_fill", "softmax"),
 )
 _HIDDEN = -1e4  # what softmax makes 0 of, beside scores of any other size
-
-
-class At(Place, Protocol):
-    build: Builder
 
 
 @dataclass(frozen=True)
@@ -56,32 +49,9 @@ class Scores:
         return 1 / math.sqrt(self.query.places.shape[-1])
 
 
-def of_one_call(
-    at: At,
-    query: Value,
-    key: Value,
-    value: Value,
-    *,
-    causal: bool,
-    scale: float | None,
-    hidden: np.ndarray | None = None,
-    dropout: float = 0.0,
-) -> Value:
-    """`hidden`: which scores are -inf. `dropout`: of the weights."""
-    scores = Scores(query, key, causal=causal)
-    scores = replace(scores, scale=scale or scores.usual_scale)
-    if hidden is not None:
-        scores = masked(at, scores, hidden)
-    scores = replace(scores, are_weights=True)
-    if dropout == 0:
-        return _attention(at, scores, value)
-    weights = at.build.elementwise(at, "dropout", as_layers(at, scores), p=dropout)
-    return products.matmul(at.build, at, weights, value)
-
-
 def product(at: At, left: Any, right: Any) -> Any:
     if isinstance(left, Scores) and left.are_weights and isinstance(right, Value):
-        return _attention(at, left, _apart(right) if left.is_joined else right)
+        return of_weights(at, left, _apart(right) if left.is_joined else right)
     query, key = (
         operand if isinstance(operand, Scaled) else Scaled(as_layers(at, operand), 1.0, at)
         for operand in (left, right)
@@ -138,16 +108,42 @@ def affine(at: At, operand: Any, scale: float, shift: Any) -> Value:
 
 
 def _by_constants(at: At, operand: Any, scale: np.ndarray, shift: np.ndarray) -> Value:
+    """scale x + shift, with constants for each number: a layer affine for all numbers with the same
+    constants, and then they are joined again."""
     given = None
     if object not in (scale.dtype, shift.dtype):
         whole = as_layers(at, operand)
-        given = strides.affine(at.build, at, whole, scale.astype(float), shift.astype(float))
+        given = _of_each(at, whole, scale.astype(float), shift.astype(float))
     if given is None:
         raise at.refused(
             "a result meets constants of its own for each number; a layer has one, and at most "
             f"{strides.MOST_PARTS} layers take their place"
         )
     return given
+
+
+def _of_each(at: At, value: Value, scale: np.ndarray, shift: np.ndarray) -> Value | None:
+    try:
+        shape = np.broadcast_shapes(value.places.shape, scale.shape, shift.shape)
+    except ValueError:
+        return None
+    wide = value.seen_as(np.broadcast_to(value.places, shape))
+    constants = [np.broadcast_to(numbers, shape).ravel() for numbers in (scale, shift)]
+    distinct, which = np.unique(np.stack(constants, -1), axis=0, return_inverse=True)
+    which = which.reshape(shape)
+    of, _ = strides.samples_of(wide)
+    each = strides.of_each_sample(of, which)
+    if each is None or len(distinct) > strides.MOST_PARTS:
+        return None
+    order = np.argsort(of.ravel() * len(distinct) + which.ravel(), kind="stable")
+    sorted_places = wide.places.ravel()[order].reshape(BATCH, -1)
+    ends = np.cumsum(np.bincount(each))
+    parts = []
+    for (factor, more), part in zip(distinct, np.split(sorted_places, ends[:-1], 1), strict=True):
+        settings = non_defaults(scale=(float(factor), 1.0), shift=(float(more), 0.0))
+        read = wide.seen_as(part)
+        parts.append(at.build.elementwise(at, "affine", read, **settings) if settings else read)
+    return strides.put_back(at.build.concatenation(at, parts, 1), order, shape)
 
 
 def constant(at: At, mask: Any) -> np.ndarray:
@@ -160,13 +156,10 @@ def constant(at: At, mask: Any) -> np.ndarray:
 def hidden_by(at: At, mask: Any) -> np.ndarray:
     """Which scores a mask hides: it is added, or says which scores are left."""
     numbers = constant(at, mask)
-    return ~numbers if numbers.dtype == bool else hidden_by_sum(at, numbers)
-
-
-def hidden_by_sum(at: At, added: np.ndarray) -> np.ndarray:
-    """Which scores a mask hides that is added to them."""
-    hidden = added <= _HIDDEN
-    if added[~hidden].any():
+    if numbers.dtype == bool:
+        return ~numbers
+    hidden = numbers <= _HIDDEN
+    if numbers[~hidden].any():
         raise at.refused(f"a mask is 0, or -inf, or {_HIDDEN:g} and less")
     return hidden
 
@@ -227,7 +220,7 @@ def _scores(at: At, operand: Any) -> Scores:
     return operand
 
 
-def _attention(at: At, scores: Scores, value: Value) -> Value:
+def of_weights(at: At, scores: Scores, value: Value) -> Value:
     """One layer, where queries, keys and values are those of one linear layer, [time, batch, 3
     heads size]; else products and a softmax."""
     query, parts = scores.query, (scores.query, scores.key, value)

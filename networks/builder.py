@@ -4,97 +4,42 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
-import torch
 
 from networks import strides
 from networks.slices import Slices
-from networks.values import BATCH, Place, ReadsImages, Refused, Value, non_defaults, shown
-from networks.windows import check_window, pair
-from peers.pytorch.networks import is_time_first, module_of
-from peers.tasks import Unsupported
+from networks.steps import Step, Steps, as_sequence
+from networks.values import (
+    BATCH,
+    Place,
+    ReadsImages,
+    Refused,
+    Value,
+    both,
+    non_defaults,
+    pair,
+    shown,
+)
 
-MOST_PARAMETERS = 10**9
+MOST_PLACES = 255  # in a window whose largest is found
 LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 
-@dataclass
-class Step:
-    """A layer of bench's: what it reads and gives, and its parameters (their paths in the original,
-    or their numbers) in the order of its module's."""
+class Builder(Steps):
+    """What operations are made of: layers, and those in front of them that bring what is read into
+    an order that they read."""
 
-    layer: dict[str, Any]
-    reads: list[str]
-    gives: Value
-    count: int  # of parameters
-    parameters: list[Any] = field(default_factory=list)
-
-
-class Builder:
     def __init__(self, sample: Sequence[int], is_tokens: bool, settled: bool = False) -> None:
         """`settled`: the shape of the input is final, and no other one is tried."""
-        shape = (*sample, BATCH) if is_tokens else (BATCH, *sample)
-        self.input = Value("input", shape, is_tokens)
-        self.steps: dict[str, Step] = {}
+        super().__init__(sample, is_tokens)
         self._sample, self._is_tokens, self._settled = list(sample), is_tokens, settled
-        self.tokens = {"input"} if is_tokens else set()  # whatever gives some
         self.slices = Slices(self)
-        self.notes: list[str] = []  # sentences about what is not as in the original
         self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
-        self._made_once: dict[tuple[str, str, str], Value] = {}
-
-    def layer(
-        self,
-        at: Place,
-        kind: str,
-        reads: Sequence[Value],
-        parameters: Sequence[Any] = (),
-        name: str = "",
-        **settings: Any,
-    ) -> Value:
-        """Adds a layer that reads these values as their layers give them. Refused where bench's
-        layers and their modules (peers/pytorch/networks.py) have no such thing."""
-        layer = {"name": self._free(name or at.name), "type": kind, **settings}
-        batch_axis = int(reads[0].time_first)
-        types = [torch.int64 if read.layer in self.tokens else torch.float32 for read in reads]
-        given = [
-            torch.empty(read.shape, dtype=dtype, device="meta")
-            for read, dtype in zip(reads, types, strict=True)
-        ]
-        bare = layer | ({"number": 0} if kind == "dropout" else {})
-        is_shared = bare.pop("shared", None)
-        if bare.pop("tied", None):  # a product that has no weight of its own
-            bare["bias"] = False
-        try:
-            module = module_of(bare, given, batch_axis)
-            result = module(*given)
-        except (Unsupported, RuntimeError, ValueError) as error:
-            what = " ".join(str(error).split())
-            raise at.refused(what.removeprefix(f"{layer['name']} ({kind}): ")) from error
-        shape = tuple((result[0] if isinstance(result, tuple) else result).shape)
-        time_first = is_time_first(layer, reads[0].time_first)
-        value = Value(layer["name"], shape, time_first)
-        trained = [] if "tied" in layer or is_shared else module.parameters()
-        count = sum(parameter.numel() for parameter in trained)
-        names = [read.layer for read in reads]
-        self.steps[layer["name"]] = Step(layer, names, value, count, list(parameters))
-        if kind == "slice" and reads[0].layer in self.tokens:
-            self.tokens.add(layer["name"])
-        if sum(step.count for step in self.steps.values()) > MOST_PARAMETERS:
-            raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
-        return value
-
-    def once(self, at: Place, kind: str, value: Value, name: str, **settings: Any) -> Value:
-        """A layer without parameters that all who need it share, of what the layer of `value` gives
-        however it is seen."""
-        key = (value.layer, kind, repr(settings))
-        if key not in self._made_once:
-            self._made_once[key] = self.layer(at, kind, [value.plain], name=name, **settings)
-        return self._made_once[key]
 
     def elementwise(self, at: Place, kind: str, value: Value, **settings: Any) -> Value:
         value = self.slices.part(at, value)
@@ -112,7 +57,7 @@ class Builder:
         if value.rows is None and value.time_first and len(value.shape) == 3:
             turned = _as_line(value)  # whose rows are places in time
             if turned.rows is not None:
-                value = self._image_of(at, value, 1, 0).seen_as(turned.places)
+                value = self.image_of(at, value, 1, 0).seen_as(turned.places)
         if value.rows is None:
             value = strides.as_rows(self, at, value) or value
         rows = value.rows
@@ -142,7 +87,7 @@ class Builder:
                 "[batch, channels, height, width]"
             )
         if "kernel_size" in settings:
-            check_window(at, kind, settings)
+            _check_window(at, kind, settings)
         return self.layer(at, kind, [value.image], parameters, **settings).as_line_if(value)
 
     def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: float) -> Value:
@@ -202,7 +147,7 @@ class Builder:
         value = self.sequence(at, value)
         if axes == [1] and not value.time_first and value.image is not None and not value.is_line:
             turned = self.turned(at, value)  # whose places as channels have one mean each
-            line = self._image_of(at, turned, 1, turned.shape[0])
+            line = self.image_of(at, turned, 1, turned.shape[0])
             means = self.global_mean(at, line, keeps=False)
             places = means.places.reshape(value.shape[0], *value.shape[2:])
             return means.seen_as(places[:, None] if keeps else places)
@@ -293,18 +238,6 @@ class Builder:
         except ValueError:
             return False
 
-    def place(self, at: Place, value: Value) -> Value:
-        """The first or the last place of a sequence as a layer. Other views stay views."""
-        if not value.time_first or len(value.shape) != 3:
-            return value
-        if value.shape[0] == 1 and value.places.ndim != 2:  # all of it, and still in time
-            return value
-        for kind, time in (("first_place", 0), ("last_place", -1)):
-            if np.array_equal(value.places.ravel(), value.plain.places[time].ravel()):
-                given = self.layer(at, kind, [value.plain])
-                return given.seen_as(given.places.reshape(value.places.shape))
-        return value
-
     def recurrent(
         self,
         at: Place,
@@ -341,24 +274,6 @@ class Builder:
             value = self.layer(at, kind, [value], parameters, hidden_size=hidden_size)
         return value.seen_as(value.plain.places.transpose(axes))
 
-    def viewed(self, at: Place, value: Value, places: np.ndarray) -> Value:
-        """The value as a view has it. A view is a layer only where samples become rows."""
-        value = self.place(at, value.seen_as(places))
-        if value.places.ndim != 2 or len(value.shape) < 3:
-            return value
-        rows = value.plain.places.reshape(value.shape[0], -1)
-        if not value.time_first and value.is_seen_as(rows):
-            return self.layer(at, "flatten", [value])
-        # Place by place: of a sequence, or of an image with its channels last.
-        is_image = len(value.shape) == 4 and not value.time_first
-        sequence = _as_sequence(value) if is_image else value
-        if len(sequence.shape) == 3 and sequence.time_first:
-            time, batch, _ = sequence.shape
-            if sequence.is_seen_as(sequence.plain.places.transpose(1, 0, 2).reshape(batch, -1)):
-                sequence = self.turned(at, value) if is_image else value
-                return self.layer(at, "flatten", [self._image_of(at, sequence, 1, time)])
-        return value
-
     def embedding(
         self, at: Place, tokens: Value, parameters: Sequence[Any], count: int, width: int
     ) -> Value:
@@ -378,12 +293,7 @@ class Builder:
         value = self.slices.part(at, value)
         if len(value.shape) != 4 or value.time_first or value.rows is not None:
             return value
-        return value if _as_sequence(value).rows is None else self.turned(at, value)
-
-    def turned(self, at: Place, value: Value) -> Value:
-        """An image as the sequence of its pixels, seen as before."""
-        sequence = self.once(at, "to_sequence", value, f"{at.name}.sequence")
-        return sequence.seen_as(_as_sequence(value).places)
+        return value if as_sequence(value).rows is None else self.turned(at, value)
 
     def _as_image(self, at: Place, value: Value) -> Value | None:
         """A sequence, a vector, or an image in another order as the image or line that it is seen
@@ -395,14 +305,14 @@ class Builder:
             rows = seen.reshape(len(seen), -1)
             if rows.shape == value.shape and value.seen_as(rows).is_plain:
                 height = seen.shape[2] if seen.ndim == 4 else 1
-                image = self._image_of(at, value, height, seen.shape[1])
+                image = self.image_of(at, value, height, seen.shape[1])
                 return image.seen_as(image.places.reshape(seen.shape))
         is_image = len(value.shape) == 4 and not value.time_first
         if seen.ndim not in (3, 4) or not (
             is_image or (len(value.shape) == 3 and value.time_first)
         ):
             return None
-        sequence = _as_sequence(value) if is_image else value
+        sequence = as_sequence(value) if is_image else value
         time, batch, width = sequence.shape
         channels, height = seen.shape[1], seen.shape[2] if seen.ndim == 4 else 1
         for axes, split_channels in (((1, 2, 0), 0), ((1, 0, 2), channels)):
@@ -411,18 +321,14 @@ class Builder:
                 places = sequence.plain.places.transpose(axes).reshape(seen.shape)
                 if sequence.is_seen_as(places):
                     sequence = self.turned(at, value) if is_image else value
-                    image = self._image_of(at, sequence, height, split_channels)
+                    image = self.image_of(at, sequence, height, split_channels)
                     return image.seen_as(image.places.reshape(seen.shape))
         return None
-
-    def _image_of(self, at: Place, value: Value, height: int, channels: int) -> Value:
-        sizes = non_defaults(height=(height, 1), channels=(channels, 0))
-        return self.once(at, "to_image", value, f"{at.name}.image", **sizes)
 
     def row_of_sequence(self, at: Place, value: Value) -> Value:
         """A whole sequence as a row of each sample's numbers. The code sees it as before."""
         time, batch, width = value.shape
-        flat = self.layer(at, "flatten", [self._image_of(at, value, 1, 0)])
+        flat = self.layer(at, "flatten", [self.image_of(at, value, 1, 0)])
         order = flat.plain.places.reshape(batch, width, time).transpose(2, 0, 1)
         return flat.seen_as(order.ravel()[value.places])
 
@@ -441,14 +347,6 @@ class Builder:
             "it can only end the network, where --loss-function=cross-entropy or nll has it"
         )
         return value
-
-    def _free(self, name: str) -> str:
-        """This name, or, where another layer has it, a similar one."""
-        number, free = 1, name
-        while free == "input" or free in self.steps:
-            number += 1
-            free = f"{name}_{number}"
-        return free
 
     # ---- the whole
 
@@ -508,17 +406,15 @@ class Builder:
         }
 
 
+class At(Place, Protocol):
+    """An operation in a network that is built."""
+
+    build: Builder
+
+
 def _points(value: Value, rank: int) -> np.ndarray:
     """The places of a row that is seen as an image of one pixel, with `rank` dimensions."""
     return value.plain.places.reshape(*value.shape, *[1] * (rank - 2))
-
-
-def _as_sequence(value: Value) -> Value:
-    """An image as the sequence of its pixels, [height width, batch, channels]."""
-    b, c, h, w = value.shape
-    order = value.plain.places.reshape(b, c, h * w).transpose(2, 0, 1)
-    places = np.argsort(order.ravel())[value.places]
-    return replace(value, shape=(h * w, b, c), time_first=True, view=places)
 
 
 def _as_line(value: Value) -> Value:
@@ -530,3 +426,15 @@ def _as_line(value: Value) -> Value:
 
 def _shape(value: Value) -> str:
     return shown(value.shape, int(value.time_first))
+
+
+def _check_window(at: Place, kind: str, layer: dict[str, Any]) -> None:
+    size, dilation = both(layer["kernel_size"]), both(layer.get("dilation", 1))
+    extents = [d * (k - 1) + 1 for d, k in zip(dilation, size, strict=True)]
+    padding, more = (layer.get(name, 0) for name in ("padding", "output_padding"))
+    if any(map(operator.ge, both(padding), extents)):
+        raise at.refused(f"padding is {padding}, and can only be below {pair(extents, 1)}")
+    if any(map(operator.ge, both(more), both(layer.get("stride", 1)))):
+        raise at.refused(f"output_padding is {more}, and can only be below the stride")
+    if kind == "max_pool2d" and math.prod(size) > MOST_PLACES:
+        raise at.refused(f"its windows have {math.prod(size)} places; {MOST_PLACES} are the most")

@@ -17,22 +17,19 @@ from onnx.reference import ReferenceEvaluator
 
 from networks import attention, root_mean_square
 from networks.builder import Builder
-from networks.onnx_operations import LAYERS, OF_SCORES, VIEWS, same_numbers
-from networks.onnx_taken_apart import Gelu
-from networks.slices import arguments, joined
+from networks.onnx_node import NO_LAYER, Node, same_numbers
+from networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu
+from networks.slices import joined
 from networks.values import BATCH, ReadsImages, Refused, Value, in_short
-from networks.windows import pair
 
 FIRST_OPSET = 13
 # In versions 9 to 13 of BatchNormalization onnx's evaluator mixes in the statistics of the batch.
 _FIRST_OF_NORMS = 15
-_NO_LAYER = "there is no such layer (docs/networks.md has the layers there are)"
 _OF_ONE = (
     "the file has a batch of 1, which may be why: export it with a batch of any size (dynamic) or "
     f"of {BATCH}"
 )
 _SCOPES = "pkg.torch.onnx.name_scopes"
-_NUMBERED = re.compile(r"^(onnx::.*|val_\d+|\d+)$")  # names that exporters make up
 
 
 def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
@@ -98,102 +95,6 @@ def _free(name: str, taken: set[str]) -> str:
 _KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu)
 
 
-class Call:
-    """A node with its inputs and attributes, as its layer reads them."""
-
-    def __init__(self, graph: Graph, node: onnx.NodeProto) -> None:
-        self.build, self.graph, self.node = graph.build, graph, node
-        self.inputs: list[Any] = [graph.values.get(name) for name in node.input]
-        self.attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-
-    def get(self, attribute: str, unsaid: Any = None) -> Any:
-        value = self.attributes.get(attribute, unsaid)
-        return value.decode() if isinstance(value, bytes) else value
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon of a normalization as it was written before it became a float32."""
-        return float(f"{self.get('epsilon', 1e-5):.6g}")
-
-    def value(self, index: int = 0) -> Value:
-        given = self.inputs[index]
-        if not isinstance(given, Value):
-            raise self.refused(f"its input {self.node.input[index]!r} is no layer's result")
-        return given
-
-    def constant(self, index: int) -> np.ndarray | None:
-        """An input that does not depend on the network's inputs; None where it is left out."""
-        given = self.inputs[index] if index < len(self.inputs) else None
-        if isinstance(given, Value):
-            raise self.refused(
-                f"its input {self.node.input[index]!r} is calculated, not a constant"
-            )
-        return given
-
-    def weight(self, index: int) -> np.ndarray:
-        constant = self.constant(index)
-        if constant is None:
-            raise self.refused(f"its input {index} is missing")
-        return constant
-
-    @property
-    def axes(self) -> list[int]:
-        """The axes of a reduction: its second input, or in older opsets an attribute."""
-        axes = self.constant(1)
-        return list(self.get("axes", [])) if axes is None else axes.tolist()
-
-    def only(self, **allowed: Any) -> None:
-        """Refuses attributes that no layer has. The first of the allowed values is ONNX's
-        default."""
-        for name, value in allowed.items():
-            choices = value if isinstance(value, tuple) else (value,)
-            given = self.get(name, choices[0])
-            close = isinstance(given, float) and any(
-                np.isclose(given, choice, rtol=1e-6, atol=0) for choice in choices
-            )
-            if not close and given not in choices:
-                wanted = " or ".join(str(choice) for choice in dict.fromkeys(choices))
-                raise self.refused(f"{name} is {given}, and can only be {wanted}")
-
-    @property
-    def directions(self) -> int:
-        """2 of images, 1 of lines."""
-        return self.value().places.ndim - 2
-
-    @property
-    def pads_apart(self) -> list[int]:
-        """The pads of a convolution, if those at both ends differ; else none."""
-        pads, count = list(self.get("pads", [])), self.directions
-        is_apart = self.node.op_type == "Conv" and pads[:count] != pads[count:]
-        return pads if is_apart else []
-
-    def pair(self, attribute: str, unsaid: int) -> Any:
-        """An attribute with a number for each direction, as the layers' JSON has it."""
-        count = self.directions
-        sizes = list(self.get(attribute, [unsaid] * count))
-        if sizes[count:] and sizes[:count] != sizes[count:]:  # at the ends
-            raise self.refused(f"{attribute} is {sizes}, and can only be the same at both ends")
-        if count not in (1, 2) or len(sizes[:count]) != count:
-            raise self.refused(f"{attribute} is {sizes}; layers read lines and images")
-        return pair(sizes[:count], unsaid)
-
-    def is_read_once(self, index: int) -> bool:
-        return self.graph.readers[self.node.input[index]] == 1
-
-    @property
-    def name(self) -> str:
-        """The path of the module, if a weight's name tells it; else the node's name."""
-        for given in self.node.input:
-            if given in self.graph.initializers and not _NUMBERED.match(given):
-                path, _, last = given.rpartition(".")
-                if path and last in ("weight", "bias"):
-                    return path
-        return self.node.name.strip("/").replace("/", ".") or self.node.op_type.lower()
-
-    def refused(self, what: str) -> Refused:
-        return Refused(f"{self.node.name or self.node.output[0]} ({self.node.op_type}): {what}")
-
-
 class Graph:
     """Walks through the nodes of a file in their order."""
 
@@ -212,7 +113,7 @@ class Graph:
         self.place = _place_of_output(graph, output)
         self._needed = _needed_for(graph, graph.output[self.place].name)
         self.initializers = {weights.name for weights in graph.initializer}
-        self.readers = Counter(name for node in graph.node for name in node.input)
+        self.readers: Counter[str] = Counter(name for node in graph.node for name in node.input)
         self.readers.update(given.name for given in graph.output)
         self.inputs = [given for given in graph.input if given.name not in self.initializers]
         shapes = [given.type.tensor_type.shape.dim for given in self.inputs]
@@ -221,14 +122,14 @@ class Graph:
         try:
             self._walk_somehow()
         except Refused as error:
-            why = f"; {_OF_ONE}" if is_of_one and _NO_LAYER not in str(error) else ""
+            why = f"; {_OF_ONE}" if is_of_one and NO_LAYER not in str(error) else ""
             raise Refused(f"{error}{why}") from error
         given = self.values.get(graph.output[self.place].name)
         if isinstance(given, (attention.Scores, attention.Scaled)):
-            given = attention.as_layers(Call(self, graph.node[-1]), given)
+            given = attention.as_layers(Node(self, graph.node[-1]), given)
         if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
-        self.output = self.build.slices.part(Call(self, graph.node[-1]), given)
+        self.output = self.build.slices.part(Node(self, graph.node[-1]), given)
         self._look_at_parameters()
 
     def _look_at_parameters(self) -> None:
@@ -305,7 +206,7 @@ class Graph:
             except (Refused, ReadsImages):
                 raise
             except Exception as error:
-                raise Call(self, node).refused(
+                raise Node(self, node).refused(
                     f"it can't be imported as it is used here ({type(error).__name__}: "
                     f"{in_short(error)})"
                 ) from error
@@ -329,7 +230,7 @@ class Graph:
         whole = sample or joined(samples, [count > 0 for count in self.tokens])
         self.build = Builder(whole, self.tokens[0] > 0, settled=bool(sample))
         names = [given.name for given in self.inputs]
-        views = arguments(self.build, samples, names, 0, places)
+        views = self.build.slices.arguments(samples, names, 0, places)
         self.arguments = dict(zip(names, views, strict=True))
         self.values |= self.arguments
 
@@ -367,12 +268,12 @@ class Graph:
         return tuple(sample)
 
     def _add(self, node: onnx.NodeProto) -> None:
-        call = Call(self, node)
+        call = Node(self, node)
         if node.op_type not in OF_SCORES:
             for name, given in zip(node.input, call.inputs, strict=True):
                 if isinstance(given, (attention.Scores, attention.Scaled)):
                     self.values[name] = attention.as_layers(call, given)
-            call = Call(self, node)
+            call = Node(self, node)
         depends = any(isinstance(given, _KNOWN_LATER) for given in call.inputs)
         if node.op_type == "Shape" and depends:
             shape = np.array(call.value().places.shape, dtype=np.int64)
@@ -388,9 +289,9 @@ class Graph:
                 self.values.update(
                     {n: value.seen_as(s) for n, s in zip(node.output, seen, strict=True)}
                 )
-        elif node.op_type in LAYERS:
+        elif node.op_type in NODES:
             before = set(self.build.steps)
-            result = LAYERS[node.op_type](call)
+            result = NODES[node.op_type](call)
             scopes = {entry.key: entry.value for entry in node.metadata_props}.get(_SCOPES, "")
             *paths, _ = ["", *re.findall(r"'([^']*)'", scopes)]  # the last is the node's own name
             module = paths[-1].partition("@")[0] if paths else ""
@@ -398,7 +299,7 @@ class Graph:
             several = result if isinstance(result, tuple) else (result,)
             self.values.update(zip(node.output, several, strict=False))
         else:
-            raise call.refused(_NO_LAYER)
+            raise call.refused(NO_LAYER)
 
     def _run(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
         """What onnx's reference computes from constants."""

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from operator import getitem
 from typing import Any
 
@@ -16,142 +16,49 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.utils._pytree import tree_leaves
 
-from networks import attention, root_mean_square, strides
-from networks.builder import Builder, Step
+from networks import attention, calls, root_mean_square, strides
+from networks.builder import Builder
+from networks.calls import NoLayers, Parameter
 from networks.preparations import NOTHING_DONE, Preparations, operation_of
-from networks.slices import arguments, joined
-from networks.torch_operations import LAYERS, VIEWS, is_read_as_it_is
+from networks.slices import joined
+from networks.steps import Step
+from networks.torch_operations import CALLS, VIEWS, is_read_as_it_is
 from networks.user_module import Input, in_float64
 from networks.values import ReadsImages, Refused, Value, in_short
-from networks.windows import Padded, pair
+from networks.windows import Padded
 from peers.pytorch.user_file import user_place
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of the module, by its path. `seen`: as views show it."""
-
-    name: str
-    seen: Value
-
-
-@dataclass(frozen=True)
-class NoLayers:
-    """A second result of an operation, which no layer of bench's gives."""
-
-    what: str
-
-
 _OF_RESULTS = (attention.Scores, attention.Scaled, Padded)
 _KNOWN_LATER = (Value, Parameter, NoLayers, *_OF_RESULTS, root_mean_square.Partial)
 
 
-class Call:
-    """An operation of the graph with its arguments by name, as its layer reads them."""
+class Call(calls.Call):
+    """An operation of the graph."""
 
     def __init__(self, graph: Graph, node: fx.Node) -> None:
-        self.build, self._graph, self.node = graph.build, graph, node
-        self.operation = operation_of(node)
+        self._graph, self.node = graph, node
         schema = node.target._schema.arguments
         arguments = {argument.name: argument.default_value for argument in schema}
         arguments |= dict(zip(arguments, node.args, strict=False)) | node.kwargs
-        self.arguments: dict[str, Any] = fx.map_arg(arguments, graph.result_of)
+        read = fx.map_arg(arguments, graph.result_of)
+        super().__init__(graph.build, operation_of(node), read)
 
-    def __getitem__(self, argument: str) -> Any:
-        return self.arguments[argument]
-
-    def value(self, argument: str = "") -> Value:
-        """This argument, or the first one, which must be what a layer gives."""
-        name = argument or next(iter(self.arguments))
-        read = self.arguments[name]
-        if isinstance(read, Value):
-            return read
-        if isinstance(read, NoLayers):
-            raise self.refused(f"it reads {read.what}, which no layer gives")
-        if isinstance(read, Parameter):
-            raise self.refused(f"it reads {read.name}, a parameter, in place of a layer's result")
-        raise self.refused(f"its {name} is no layer's result")
-
-    def parameter(self, argument: str) -> list[str]:
-        """The path of an argument that is a parameter; [] where it is None."""
-        parameter = self.arguments[argument]
-        return [] if parameter is None else [self._plain(argument, parameter).name]
-
-    def parameters(self, argument: str) -> list[str]:
-        return [self._plain(argument, parameter).name for parameter in self.arguments[argument]]
-
-    def shape(self, argument: str, index: int | None = None) -> tuple[int, ...]:
-        """The shape of a parameter, or of one in a list of parameters."""
-        read = self.arguments[argument]
-        return self._plain(argument, read if index is None else read[index]).seen.shape
-
-    def table(self, argument: str, index: int | None = None) -> tuple[str, np.ndarray]:
-        """The path of a parameter, or of one in a list, and which of its numbers are read."""
-        read = self.arguments[argument]
-        parameter = read if index is None else read[index]
-        if not isinstance(parameter, Parameter):
-            what = f"its {argument}" if index is None else f"what it reads at {index} of {argument}"
-            raise self.refused(f"{what} is no layer's result")
-        return parameter.name, parameter.seen.places
-
-    def rows_of_table(self, argument: str, rows: torch.Tensor) -> Parameter:
-        table = self._plain(argument, self.arguments[argument])
-        return replace(table, seen=table.seen.seen_as(table.seen.places[rows.numpy()]))
-
-    def shifts(self, layer: str, parameter: str) -> None:
-        """Gives a layer that already exists this parameter as its bias."""
-        step = self.build.steps[layer]
+    def shifts(self, layer: str, parameter: Any) -> None:
+        super().shifts(layer, parameter)
         self._graph.used[parameter] = layer
-        step.layer.pop("bias")
-        step.parameters.append(parameter)
-        step.count += step.layer["out_channels"]
         self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
 
-    def is_used(self, parameter: str) -> bool:
+    def is_used(self, parameter: Any) -> bool:
         return parameter in self._graph.used
 
-    def pads_with(self, token: int) -> None:
-        self._graph.paddings.append(token)
-        self.build.notes.append(
-            f"the row of padding ({token}) of {self.name} is trained like the others, if the data "
-            "have that token"
-        )
-
-    @staticmethod
-    def no_layers(what: str) -> NoLayers:
-        return NoLayers(what)
-
-    def layer_of(self, parameters: list[str]) -> dict[str, Any] | None:
-        """The layer that already has one of these parameters."""
+    def layer_of(self, parameters: list[Any]) -> dict[str, Any] | None:
         names = [self._graph.used[path] for path in parameters if path in self._graph.used]
         return self.build.steps[names[0]].layer if names else None
 
-    def _plain(self, argument: str, parameter: Any) -> Parameter:
-        if not isinstance(parameter, Parameter):
-            raise self.refused(f"its {argument} is calculated, not a parameter")
-        if not parameter.seen.is_plain:
-            what = f"a part of {parameter.name}, or that in another order"
-            raise self.refused(f"its {argument} is {what}, and a layer takes a parameter as it is")
-        return parameter
-
-    def only(self, **allowed: Any) -> None:
-        """Refuses arguments that no layer has."""
-        for name, value in allowed.items():
-            given = self.arguments[name]
-            same = list(given) == value if isinstance(value, list) else given == value
-            if not same:
-                given = f"a tensor {list(given.shape)}" if hasattr(given, "shape") else given
-                raise self.refused(f"{name} is {given}, and can only be {value}")
-
-    def pair(self, argument: str, sizes: Sequence[int] = ()) -> Any:
-        """An argument with a number for each direction, as the layers' JSON has it."""
-        sizes = sizes or self.arguments[argument]
-        sizes = [sizes] if isinstance(sizes, int) else list(sizes)
-        is_line = self.operation.endswith("1d")
-        sizes = sizes * 2 if len(sizes) == 1 and not is_line else sizes
-        return pair(sizes, 0 if "padding" in argument else 1)
+    def pads_with(self, token: int) -> None:
+        super().pads_with(token)
+        self._graph.paddings.append(token)
 
     @property
     def name(self) -> str:
@@ -236,7 +143,7 @@ class Graph:
             line = self.build.input.places[:, :, 0]
             self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
         else:
-            views = arguments(self.build, samples, names, self._wanted[0].batch_axis, places)
+            views = self.build.slices.arguments(samples, names, self._wanted[0].batch_axis, places)
             self.arguments = dict(zip(names, views, strict=True))
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values = {}
@@ -365,8 +272,8 @@ class Graph:
             result = self._unchanged(call)
         elif call.operation in VIEWS:
             result = self._view(call)
-        elif call.operation in LAYERS:
-            result = LAYERS[call.operation](call)
+        elif call.operation in CALLS:
+            result = CALLS[call.operation](call)
         else:
             raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
         added = [name for name in self.build.steps if name not in before]

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from networks import strides
+from networks.builder import Builder
 from networks.values import BATCH, Place, Value, non_defaults, shown
-
-if TYPE_CHECKING:
-    from networks.builder import Builder
 
 
 def matmul(build: Builder, at: Place, left: Value, right: Value, scale: float = 1.0) -> Value:

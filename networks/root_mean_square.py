@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from networks.builder import At
 from networks.values import Value
-
-if TYPE_CHECKING:
-    from networks.attention import At
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,6 @@ def as_layers(at: At, partial: Partial) -> Value:
     if partial.stage in ("root", "inverse"):
         value = build.elementwise(at, "sqrt", value)
     return build.elementwise(at, "reciprocal", value) if partial.stage == "inverse" else value
-
-
-def squares(at: At, value: Value, exponent: Any) -> Partial:
-    if np.size(exponent) != 1 or float(np.asarray(exponent).reshape(())) != 2:
-        raise at.refused("it can only be a square, as of rms_norm")
-    return Partial(value)
 
 
 def after(at: At, partial: Any, done: str, eps: float = 0.0) -> Partial:

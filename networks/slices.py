@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from networks.steps import Steps
 from networks.values import Place, Refused, Value, non_defaults
-
-if TYPE_CHECKING:
-    from networks.builder import Builder
 
 _Key = tuple[str, int, int, int]  # of a slice: what it reads, the axis, and from where to where
 
 
 class Slices:
-    def __init__(self, build: Builder) -> None:
+    def __init__(self, build: Steps) -> None:
         self._build = build
         self.names: dict[_Key, str] = {}  # what they are called, if not as their readers
 
@@ -75,6 +72,35 @@ class Slices:
         name = self.names.get((value.layer, axis, first, end), f"{at.name}.slice")
         return self._build.once(at, "slice", value, name, **settings)
 
+    def arguments(
+        self,
+        samples: Sequence[tuple[int, ...]],
+        names: Sequence[str],
+        batch_axis: int,
+        order: np.ndarray | None = None,
+    ) -> list[Value]:
+        """Each input as a view of the joined input, as the network's own code sees it. `order`:
+        which number of a single input each place of the joined one has."""
+        whole, views, first = self._build.input, [], 0
+        if order is not None:
+            return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]
+        for sample, name in zip(samples, names, strict=True):
+            is_row = len(whole.shape) == 2 and not whole.time_first
+            end = first + (math.prod(sample) if is_row else sample[0] if sample else 1)
+            axis = 0 if whole.time_first else 1
+            part = slice(first, end)
+            places = whole.places[part] if whole.time_first else whole.places[:, part]
+            if not whole.time_first:
+                places = places.reshape(-1, *sample)
+            elif not sample:
+                places = places.squeeze(axis)
+            elif batch_axis == 0:
+                places = places.T
+            self.names["input", axis, first, end] = name
+            views.append(whole.seen_as(places))
+            first = end
+        return views
+
 
 def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tuple[int, ...]:
     """The shape of a sample that has several inputs one behind another: tokens, columns or
@@ -95,33 +121,3 @@ def joined(samples: Sequence[tuple[int, ...]], are_tokens: Sequence[bool]) -> tu
     if len(samples) > 1 and len(rest) == 1:  # images of height 1
         rest = [1, *rest]
     return (sum(sample[0] for sample in samples), *rest)
-
-
-def arguments(
-    build: Builder,
-    samples: Sequence[tuple[int, ...]],
-    names: Sequence[str],
-    batch_axis: int,
-    order: np.ndarray | None = None,
-) -> list[Value]:
-    """Each input as a view of the joined input, as the network's own code sees it. `order`: which
-    number of a single input each place of the joined one has."""
-    whole, views, first = build.input, [], 0
-    if order is not None:
-        return [whole.seen_as(np.argsort(order).reshape(-1, *samples[0]))]
-    for sample, name in zip(samples, names, strict=True):
-        is_row = len(whole.shape) == 2 and not whole.time_first
-        end = first + (math.prod(sample) if is_row else sample[0] if sample else 1)
-        axis = 0 if whole.time_first else 1
-        part = slice(first, end)
-        places = whole.places[part] if whole.time_first else whole.places[:, part]
-        if not whole.time_first:
-            places = places.reshape(-1, *sample)
-        elif not sample:
-            places = places.squeeze(axis)
-        elif batch_axis == 0:
-            places = places.T
-        build.slices.names["input", axis, first, end] = name
-        views.append(whole.seen_as(places))
-        first = end
-    return views

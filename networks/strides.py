@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from networks.steps import Steps
 from networks.values import BATCH, Place, Value, broadcast_to, non_defaults
-
-if TYPE_CHECKING:
-    from networks.builder import Builder
 
 MOST_PARTS = 64  # of a view that no strides describe
 
@@ -69,7 +67,7 @@ def is_one_copy(value: Value) -> bool:
 
 
 def rearranged(
-    build: Builder, at: Place, value: Value, sample: Sequence[int] | None = None
+    build: Steps, at: Place, value: Value, sample: Sequence[int] | None = None
 ) -> Value | None:
     """`value` as a layer gives it with samples of this shape, in the order that the code sees:
     (width,) of a vector, (time, width) of a sequence, (channels, height, width) of an image;
@@ -86,23 +84,23 @@ def rearranged(
         )
         is_natural = is_batch_first and places.ndim < 5
         sample = places.shape[1:] if is_natural else (places.size // BATCH,)
-    order, sample = _of_each_sample(of, inner), tuple(sample)
+    order, sample = of_each_sample(of, inner), tuple(sample)
     if order is None or math.prod(sample) != len(order):
         return None
     given = _strided(build, at, value.plain, order, sample)
     if given is None:
         return None
     seen = given.places.swapaxes(0, 1) if given.time_first else given.places
-    return _put_back(given.seen_as(seen), np.argsort(of.ravel(), kind="stable"), places.shape)
+    return put_back(given.seen_as(seen), np.argsort(of.ravel(), kind="stable"), places.shape)
 
 
-def _of_each_sample(of: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
+def of_each_sample(of: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
     """The numbers of each sample, one after another; None where samples differ."""
     first, *others = (numbers.ravel()[of.ravel() == sample] for sample in range(BATCH))
     return first if all(np.array_equal(other, first) for other in others) else None
 
 
-def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
+def put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
     """Undoes an order: what was taken from this shape in this order has its place again."""
     seen = np.empty(math.prod(shape), dtype=np.int64)
     seen[order] = value.places.ravel()
@@ -110,7 +108,7 @@ def _put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
 
 
 def _strided(
-    build: Builder, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
+    build: Steps, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
 ) -> Value | None:
     def copied(read: Value, numbers: np.ndarray, shape: tuple[int, ...]) -> Value:
         sizes, strides = fitted(numbers) or ([1], [1])
@@ -149,7 +147,7 @@ def _has_rows_of_samples(value: Value) -> bool:
     return is_known and bool((of == of[..., :1]).all())
 
 
-def as_image(build: Builder, at: Place, value: Value) -> Value | None:
+def as_image(build: Steps, at: Place, value: Value) -> Value | None:
     shape = value.places.shape
     if len(shape) not in (3, 4) or shape[0] != BATCH:
         return None
@@ -158,7 +156,7 @@ def as_image(build: Builder, at: Place, value: Value) -> Value | None:
     return image if image and image.image else None
 
 
-def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
+def as_rows(build: Steps, at: Place, value: Value) -> Value | None:
     """Rows of one sample each, in any order."""
     if not _has_rows_of_samples(value):
         return None
@@ -168,7 +166,7 @@ def as_rows(build: Builder, at: Place, value: Value) -> Value | None:
     return copy if copy is not None and copy.rows is not None else None
 
 
-def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] | None:
+def broadcast(build: Steps, at: Place, parts: Sequence[Value]) -> list[Value] | None:
     """Values that meet in one shape, each as a layer gives it in the same form, and all seen
     alike."""
     try:
@@ -197,7 +195,7 @@ def broadcast(build: Builder, at: Place, parts: Sequence[Value]) -> list[Value] 
     return given
 
 
-def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
+def joined(build: Steps, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
     """The parts one behind another in any dimension."""
     copies = (rearranged(build, at, part, (part.places.size // BATCH,)) for part in parts)
     vectors = [copy for copy in copies if copy is not None]
@@ -214,7 +212,7 @@ def joined(build: Builder, at: Place, parts: Sequence[Value], axis: int) -> Valu
 
 
 def over(
-    build: Builder, at: Place, value: Value, axes: Sequence[int], *, kind: str, keeps: bool
+    build: Steps, at: Place, value: Value, axes: Sequence[int], *, kind: str, keeps: bool
 ) -> Value | None:
     """A mean or a maximum over any dimensions but the batch."""
     rank = value.places.ndim
@@ -235,12 +233,12 @@ def over(
 
 
 def scaled(
-    build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
+    build: Steps, at: Place, value: Value, parameter: Any, numbers: np.ndarray
 ) -> Value | None:
     """The value times trained factors, one for each channel, row or place, or one for all: a
     convolution of one pixel with a group for each. `numbers`: which factor each number meets."""
     meets, (of, _) = broadcast_to(numbers, value.places.shape), samples_of(value)
-    if meets is None or (factors := _of_each_sample(of, meets)) is None:
+    if meets is None or (factors := of_each_sample(of, meets)) is None:
         return None
     counts = np.bincount(factors)
     if (counts != counts[0]).any():
@@ -258,32 +256,4 @@ def scaled(
     if image is None:
         return None
     given = build.layer(at, "conv2d", [image.plain], [parameter], **settings)
-    return _put_back(given, order, value.places.shape)
-
-
-def affine(
-    build: Builder, at: Place, value: Value, scale: np.ndarray, shift: np.ndarray
-) -> Value | None:
-    """scale x + shift, with constants for each number: a layer affine for all numbers with the same
-    constants, and then they are joined again."""
-    try:
-        shape = np.broadcast_shapes(value.places.shape, scale.shape, shift.shape)
-    except ValueError:
-        return None
-    wide = value.seen_as(np.broadcast_to(value.places, shape))
-    constants = [np.broadcast_to(numbers, shape).ravel() for numbers in (scale, shift)]
-    distinct, which = np.unique(np.stack(constants, -1), axis=0, return_inverse=True)
-    which = which.reshape(shape)
-    of, _ = samples_of(wide)
-    each = _of_each_sample(of, which)
-    if each is None or len(distinct) > MOST_PARTS:
-        return None
-    order = np.argsort(of.ravel() * len(distinct) + which.ravel(), kind="stable")
-    sorted_places = wide.places.ravel()[order].reshape(BATCH, -1)
-    ends = np.cumsum(np.bincount(each))
-    parts = []
-    for (factor, more), part in zip(distinct, np.split(sorted_places, ends[:-1], 1), strict=True):
-        settings = non_defaults(scale=(float(factor), 1.0), shift=(float(more), 0.0))
-        read = wide.seen_as(part)
-        parts.append(build.elementwise(at, "affine", read, **settings) if settings else read)
-    return _put_back(build.concatenation(at, parts, 1), order, shape)
+    return put_back(given, order, value.places.shape)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's operations and the layers that they are: one line each, or a function where arguments
-decide. What bench's layers do not have is refused by its name."""
+decide. ONNX's operators are said in them (onnx_operations.py). What bench's layers do not have is
+refused by its name."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from networks import arithmetic, attention, products, root_mean_square, strides, trained
-from networks.values import Value, non_defaults
-from networks.windows import Padded, both, global_max, padded, pair
-
-if TYPE_CHECKING:
-    from networks.from_torch import Call
+from networks.calls import Call, NoLayers
+from networks.values import Value, both, non_defaults, pair
+from networks.windows import Padded, global_max, padded
+from peers.pytorch.layers import LAYERS
 
 
 def is_read_as_it_is(operand: Any, operation: str) -> bool:
@@ -25,8 +25,9 @@ def is_read_as_it_is(operand: Any, operation: str) -> bool:
     return operation in known
 
 
-def _elementwise(kind: str, **numbers: float) -> Callable[[Call], Value]:
-    """A layer with numbers of its own, and their defaults."""
+def _elementwise(kind: str) -> Callable[[Call], Value]:
+    """A function of each number, with numbers of its own."""
+    numbers = LAYERS[kind].numbers or {}
 
     def layer(call: Call) -> Value:
         settings = {name: (float(call[name]), default) for name, default in numbers.items()}
@@ -40,7 +41,7 @@ def _leaky_relu(call: Call) -> Value:
         raise call.refused(f"negative_slope is {call['negative_slope']}, and can't be below 0")
     if call["negative_slope"] == 0:
         return call.build.elementwise(call, "relu", call.value())
-    return _elementwise("leaky_relu", negative_slope=0.01)(call)
+    return _elementwise("leaky_relu")(call)
 
 
 def _elu(call: Call) -> Value:
@@ -216,7 +217,7 @@ def _adaptive_pool(call: Call) -> Any:
         )
     size = pair([whole // size for whole, size in zip(places, sizes, strict=True)], 1)
     given = value if size == 1 else call.build.image(call, kind, value, kernel_size=size)
-    return given if kind == "avg_pool2d" else (given, call.no_layers("where the largest are"))
+    return given if kind == "avg_pool2d" else (given, NoLayers("where the largest are"))
 
 
 def _max(call: Call) -> Any:
@@ -224,8 +225,8 @@ def _max(call: Call) -> Any:
         raise call.refused("the largest can be that of an image's channels")
     dim = call["dim"]
     axes = [dim] if isinstance(dim, int) else dim
-    largest = global_max(call.build, call, call.value(), axes, call["keepdim"])
-    places = call.no_layers("where the largest are")
+    largest = global_max(call, call.value(), axes, call["keepdim"])
+    places = NoLayers("where the largest are")
     return largest if call.operation == "amax" else (largest, places)
 
 
@@ -301,12 +302,17 @@ def _cat(call: Call) -> Value:
 
 def _attention(call: Call) -> Value:
     call.only(enable_gqa=False)
-    parts, mask = [call.value(name) for name in ("query", "key", "value")], call["attn_mask"]
-    hidden = None if mask is None else attention.hidden_by(call, mask)
-    causal, scale, dropout = bool(call["is_causal"]), call["scale"], call["dropout_p"]
-    return attention.of_one_call(
-        call, *parts, causal=causal, scale=scale, hidden=hidden, dropout=dropout
-    )
+    query, key, value = (call.value(name) for name in ("query", "key", "value"))
+    scores = attention.Scores(query, key, causal=bool(call["is_causal"]))
+    scores = replace(scores, scale=call["scale"] or scores.usual_scale)
+    if call["attn_mask"] is not None:
+        scores = attention.masked(call, scores, attention.hidden_by(call, call["attn_mask"]))
+    scores = replace(scores, are_weights=True)
+    if call["dropout_p"] == 0:
+        return attention.of_weights(call, scores, value)
+    weights = attention.as_layers(call, scores)
+    weights = call.build.elementwise(call, "dropout", weights, p=call["dropout_p"])
+    return products.matmul(call.build, call, weights, value)
 
 
 def _product(call: Call) -> Any:
@@ -391,7 +397,7 @@ def _recurrent(call: Call) -> Any:
     given = call.build.recurrent(call, kind, call.value(), layers, **settings, dropout=dropout)
     hidden = np.full((len(layers), *given.shape[1:]), -1)
     hidden[-1] = given.plain.places[-1]
-    return given, given.seen_as(hidden), call.no_layers("the cell's last state")
+    return given, given.seen_as(hidden), NoLayers("the cell's last state")
 
 
 def _both_ways(
@@ -415,25 +421,20 @@ def _both_ways(
     by_time, size = np.moveaxis(value.places, time, 0), settings["hidden_size"]
     hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
     hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
-    return value, value.seen_as(hidden), call.no_layers("the cell's last state")
+    return value, value.seen_as(hidden), NoLayers("the cell's last state")
 
 
-LAYERS: dict[str, Callable[[Call], Any]] = {
-    **{
-        name: _elementwise(name)
-        for name in (
-            *("relu", "sigmoid", "tanh", "silu", "relu6", "hardswish", "hardsigmoid"),
-            *("sin", "exp", "abs"),
-        )
-    },
+CALLS: dict[str, Callable[[Call], Any]] = {
+    # Several layers, as long as peers/pytorch/layers.py has none of this name.
+    "mish": _mish,
+    "log_sigmoid": _log_sigmoid,
+    "cos": _cos,
+    **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
     "gelu": _gelu,
     **dict.fromkeys(("hardtanh", "clamp"), _held),
     "leaky_relu": _leaky_relu,
     **dict.fromkeys(("elu", "selu"), _elu),
     "softplus": _softplus,
-    "mish": _mish,
-    "log_sigmoid": _log_sigmoid,
-    "cos": _cos,
     "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
     "dropout": _dropout,
     "feature_dropout": _channel_dropout,

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from networks.builder import Builder
 from networks.values import Place, Value, broadcast_to
-
-if TYPE_CHECKING:
-    from networks.builder import Builder
 
 
 def position_embedding(

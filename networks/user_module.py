@@ -20,7 +20,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 from torch.overrides import TorchFunctionMode
 
-from networks.builder import MOST_PARAMETERS
+from networks.steps import MOST_PARAMETERS
 from networks.values import BATCH, Refused
 from peers.pytorch.draws import CastToF64
 from peers.pytorch.user_file import failure, module_of, place

@@ -136,3 +136,15 @@ def broadcast_to(numbers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | No
 def non_defaults(**settings: tuple[Any, Any]) -> dict[str, Any]:
     """Of settings, each a value and its default, those whose value is another."""
     return {name: value for name, (value, default) in settings.items() if value != default}
+
+
+def pair(sizes: Sequence[int], of_lines: int) -> Any:
+    """One number for both directions, or [height, width]. `of_lines`: the number that lines, which
+    have one direction, have in the other."""
+    sizes = [of_lines, *sizes] if len(sizes) == 1 else list(sizes)
+    return sizes[0] if sizes[0] == sizes[1] else sizes
+
+
+def both(size: Any) -> tuple[int, int]:
+    """(height, width) of what pair() gives."""
+    return (size, size) if isinstance(size, int) else tuple(size)

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows over images, and over lines, which are images of height 1, as the layers' JSON has
-them."""
+"""Zeros around images, and around lines, which are images of height 1; and the largest number of
+each channel, by one window."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from networks import strides
-from networks.values import Place, Value
-
-if TYPE_CHECKING:
-    from networks.attention import At
-    from networks.builder import Builder
-
-MOST_PLACES = 255  # in a window whose largest is found
+from networks.builder import MOST_PLACES, At
+from networks.values import Value, both, pair
 
 
 @dataclass(frozen=True)
@@ -95,47 +89,23 @@ def _seen(value: Value, axes: tuple[int, ...]) -> np.ndarray:
     return value.plain.places[:, :, 0].transpose([min(axis, 2) for axis in axes])
 
 
-def pair(sizes: Sequence[int], of_lines: int) -> Any:
-    """One number for both directions, or [height, width]. `of_lines`: the number that lines, which
-    have one direction, have in the other."""
-    sizes = [of_lines, *sizes] if len(sizes) == 1 else list(sizes)
-    return sizes[0] if sizes[0] == sizes[1] else sizes
-
-
-def both(size: Any) -> tuple[int, int]:
-    """(height, width) of what pair() gives."""
-    return (size, size) if isinstance(size, int) else tuple(size)
-
-
-def global_max(build: Builder, at: Place, value: Value, axes: Sequence[int], keeps: bool) -> Value:
+def global_max(at: At, value: Value, axes: Sequence[int], keeps: bool) -> Value:
     """The maximum of each channel."""
     rank = value.places.ndim
     if rank == 3 and [axis % rank for axis in axes] == [1]:  # of a sequence, over time
         turned = value.seen_as(value.places.swapaxes(1, 2))
-        largest = global_max(build, at, turned, [2], keeps)
+        largest = global_max(at, turned, [2], keeps)
         return largest.seen_as(largest.places.swapaxes(1, 2)) if keeps else largest
     if sorted(axis % rank for axis in axes or range(rank)) != list(range(2, rank)):
         axes = [axis % rank for axis in axes or range(rank)]
         count = math.prod(value.places.shape[axis] for axis in axes)
         if count > MOST_PLACES:
             raise at.refused(f"it is the largest of {count} numbers; {MOST_PLACES} are the most")
-        of_places = strides.over(build, at, value, axes, kind="max_pool2d", keeps=keeps)
+        of_places = strides.over(at.build, at, value, axes, kind="max_pool2d", keeps=keeps)
         if of_places is None:
             raise at.refused("the largest can be of a sample, and not of the batch")
         return of_places
     size = pair(value.places.shape[2:], 1)
-    largest = build.image(at, "max_pool2d", value, kernel_size=size)
+    largest = at.build.image(at, "max_pool2d", value, kernel_size=size)
     places = largest.places.reshape(largest.shape[:2])
-    return largest if keeps else build.viewed(at, largest, places)
-
-
-def check_window(at: Place, kind: str, layer: dict[str, Any]) -> None:
-    size, dilation = both(layer["kernel_size"]), both(layer.get("dilation", 1))
-    extents = [d * (k - 1) + 1 for d, k in zip(dilation, size, strict=True)]
-    padding, more = (layer.get(name, 0) for name in ("padding", "output_padding"))
-    if any(map(operator.ge, both(padding), extents)):
-        raise at.refused(f"padding is {padding}, and can only be below {pair(extents, 1)}")
-    if any(map(operator.ge, both(more), both(layer.get("stride", 1)))):
-        raise at.refused(f"output_padding is {more}, and can only be below the stride")
-    if kind == "max_pool2d" and math.prod(size) > MOST_PLACES:
-        raise at.refused(f"its windows have {math.prod(size)} places; {MOST_PLACES} are the most")
+    return largest if keeps else at.build.viewed(at, largest, places)

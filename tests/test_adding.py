@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ _LIBRARY = (
     "tests/fixtures",
     "plots/__init__.py",
     "plots/file",
+    "networks",
+    "peers",
 )
 
 
@@ -150,6 +153,42 @@ def test_what_is_added_compiles(added):
         joined.write_text("".join(f'#include "{path}"\n' for path in (first, *others)), "utf-8")
         done = compile_alone(added, joined.name)
         assert done.returncode == 0, done.stderr
+
+
+NETWORK = """
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Linear(4, 6), nn.Mish(), nn.Linear(6, 3))
+"""
+
+
+@pytest.mark.slow
+def test_an_activation_is_one_entry_for_both_importers_and_what_shows(added, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed here")
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed here")
+    module, file = tmp_path / "net.py", tmp_path / "net.onnx"
+    module.write_text(NETWORK, encoding="utf-8")
+    shapes = (("x", ["n", 4]), ("y", ["n", 4]))
+    ends = [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in shapes]
+    node = onnx.helper.make_node("Mish", ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "net", ends[:1], ends[1:])
+    opset = [onnx.helper.make_opsetid("", 18)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), file)
+
+    def networks(*words: str) -> str:
+        return ran(sys.executable, "-m", "networks", *words, cwd=added).stdout
+
+    described = networks("import", str(file))
+    assert [layer["type"] for layer in json.loads(described)["layers"]] == ["mish"]
+    described = networks("import", f"{module}:make", "--input=4")
+    assert [layer["type"] for layer in json.loads(described)["layers"]] == [
+        *("linear", "mish", "linear")
+    ]
+    shown = tmp_path / "net.json"
+    shown.write_text(described, encoding="utf-8")
+    (line,) = [line.split() for line in networks("show", str(shown)).splitlines() if "mish" in line]
+    assert line[-1] == "36"  # of 6 numbers
 
 
 @pytest.mark.slow

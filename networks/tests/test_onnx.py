@@ -219,7 +219,7 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     ("node", "constants", "sentence"),
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
-        (("Cos", ["x"], {}), {}, "(Cos): there is no such layer (docs/networks.md"),
+        (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
         (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
         (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
@@ -258,6 +258,27 @@ def test_functions_and_constants_are_layers(capsys, tmp_path):
         {"type": "affine", "scale": -1.0},
         {"type": "add"},
         {"type": "sin"},
+    ]
+
+
+def test_operators_are_the_layers_of_pytorchs_operations(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Abs", ["x"], ["a"]),
+        node("Exp", ["a"], ["b"]),
+        node("Sqrt", ["b"], ["c"]),
+        node("Cos", ["c"], ["d"]),
+        node("Mish", ["d"], ["e"]),
+        node("Clip", ["e", "zero"], ["f"]),
+        node("Pow", ["f", "three"], ["g"]),
+        node("Div", ["g", "b"], ["y"]),
+    ]
+    constants = {"zero": np.array(0, np.float32), "three": np.array(3, np.float32)}
+    described = imported(capsys, made(tmp_path / "net.onnx", nodes, constants, 18))
+    mish, power = ["softplus", "tanh", "multiply"], ["multiply", "multiply"]
+    quotient = ["reciprocal", "multiply"]
+    assert kinds(described) == [
+        *("abs", "exp", "sqrt", "affine", "sin", *mish, "relu", *power, *quotient)
     ]
 
 
@@ -383,7 +404,7 @@ def test_an_old_opset_and_a_batch_of_one(capsys, tmp_path):
     nodes[0] = node("Reshape", ["x", "row"], ["s"])
     path = made(tmp_path / "net.onnx", nodes, WEIGHT | {"row": np.array([1, 8])}, x=[1, 1, 4])
     assert "the file has a batch of 1, which may be why" in refused(capsys, path)
-    nodes[0] = node("Cos", ["x"], ["s"])
+    nodes[0] = node("Tan", ["x"], ["s"])
     path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=[1, 1, 4])
     assert "which may be why" not in refused(capsys, path)
 
@@ -503,7 +524,7 @@ def test_files_that_are_none_are_refused(capsys, tmp_path):
 def test_a_wrong_layer_is_found(capsys, tmp_path, monkeypatch):
     from networks import onnx_operations  # noqa: PLC0415
 
-    monkeypatch.setitem(onnx_operations.LAYERS, "Relu", onnx_operations._elementwise("sigmoid"))
+    monkeypatch.setitem(onnx_operations.NODES, "Relu", onnx_operations._function("sigmoid"))
     path = exported(tmp_path / "mlp.onnx", "mlp", torch.randn(2, 20), False)
     assert "other numbers than onnx's reference evaluator, by " in refused(capsys, path)
 

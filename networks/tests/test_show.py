@@ -11,7 +11,8 @@ import pytest
 
 from networks.__main__ import main
 from networks.values import Value, shown
-from peers.tests import NETWORKS
+from peers.tasks import OF_ALL
+from peers.tests import FIXTURES, NETWORKS
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed here")
@@ -139,9 +140,25 @@ def test_bad_files_are_sentences(show):
     assert "layer 0 (conv2d): " in show({**LENET, "layers": layers}, 1).err
 
 
+@needs_torch
+def test_the_layers_are_those_of_the_schema():
+    """Which bench prints of its own. Windows have ceil_mode there, of convolutions too, and both
+    norms of rows a bias; bench takes them nowhere but where PyTorch has them."""
+    from peers.pytorch.layers import LAYERS  # noqa: PLC0415
+
+    of_all: dict[str, set[str]] = {}
+    schema = json.loads((FIXTURES.parents[1] / "networks/schema.json").read_text("utf-8"))
+    for form in schema["properties"]["layers"]["items"]["anyOf"]:
+        for kind in form["properties"]["type"]["enum"]:
+            of_all.setdefault(kind, set()).update(form["properties"].keys() - OF_ALL)
+    of_all["conv2d"].remove("ceil_mode")
+    of_all["rms_norm"].remove("bias")
+    assert {kind: set(layer.parameters.split()) for kind, layer in LAYERS.items()} == of_all
+
+
 def test_a_python_without_torch_is_told_what_installs_it(show, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith(("networks.show", "networks.bu"))]:
+    for name in [name for name in sys.modules if name.startswith(("networks.show", "networks.st"))]:
         monkeypatch.delitem(sys.modules, name)
     assert "has no torch: ./run --setup-only --with-peers installs it" in show(LENET, 1).err
 

@@ -390,8 +390,8 @@ def test_images_become_larger_in_groups():
 
 
 def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
-    fails = torch_operations.LAYERS | {"relu": lambda call: 1 / 0}
-    monkeypatch.setattr(from_torch, "LAYERS", fails)
+    fails = torch_operations.CALLS | {"relu": lambda call: 1 / 0}
+    monkeypatch.setattr(from_torch, "CALLS", fails)
     line = line_of("F.max_pool2d(F.relu(self.norm(self.conv1(x))), 2)")
     assert refused(capsys, "Cnn", "--input=1x16x16") == (
         f"relu zoo.py:{line}: it can't be imported as it is used here (ZeroDivisionError: division "
@@ -505,14 +505,14 @@ def test_a_normalization_has_its_own_epsilon():
 
 
 def test_a_wrong_layer_is_found_and_named(capsys, monkeypatch):
-    monkeypatch.setitem(torch_operations.LAYERS, "relu", torch_operations._elementwise("sigmoid"))
+    monkeypatch.setitem(torch_operations.CALLS, "relu", torch_operations._elementwise("sigmoid"))
     sentence = refused(capsys, "Cnn", "--input=1x16x16")
     assert sentence.endswith("other numbers than the original: first relu (sigmoid)")
 
 
 def test_a_wrong_pooling_is_found_behind_right_layers(capsys, monkeypatch):
     wrong = lambda call: torch_operations._pool(call, "avg_pool2d")  # noqa: E731
-    monkeypatch.setitem(torch_operations.LAYERS, "max_pool2d", wrong)
+    monkeypatch.setitem(torch_operations.CALLS, "max_pool2d", wrong)
     assert "first maxpool (avg_pool2d)" in refused(capsys, "ResNet", "--input=3x32x32")
 
 

@@ -12,7 +12,7 @@ from peers.protocol import Configuration
 from peers.pytorch.copies import Copies
 from peers.pytorch.counterparts import TRAINING
 from peers.pytorch.forward import Forward, exact_outputs
-from peers.pytorch.networks import RECURRENT
+from peers.pytorch.layers import RECURRENT
 from peers.pytorch.operations import Copy, Product
 from peers.pytorch.ranks import SharedTraining
 from peers.pytorch.training import Training, allow_tf32, cached_graphs, where_tf32

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from peers import verification
 from peers.protocol import Configuration, alive
-from peers.pytorch.networks import Dropout, fill, network_of
+from peers.pytorch.layers import Dropout
+from peers.pytorch.networks import fill, network_of
 from peers.tasks import Task, Unsupported, data_of
 
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

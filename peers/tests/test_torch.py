@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed here")
 
 from peers import verification  # noqa: E402
-from peers.pytorch import networks, ranks, rows  # noqa: E402
+from peers.pytorch import layers, networks, ranks, rows  # noqa: E402
 from peers.pytorch.__main__ import Rows  # noqa: E402
 from peers.pytorch.copies import Copies  # noqa: E402
 from peers.pytorch.counterparts import Wanted, counterparts  # noqa: E402
@@ -123,12 +123,12 @@ def test_attention_written_out_is_what_predictions_take():
 
 def test_dropout_layers_are_numbered_as_in_bench():
     network = networks.network_of(NETWORKS["alexnet-s"])
-    numbers = [place for place, m in enumerate(network) if isinstance(m, networks.Dropout)]
+    numbers = [place for place, m in enumerate(network) if isinstance(m, layers.Dropout)]
     assert numbers == [16, 19] == [network[place].number for place in numbers]
 
 
 def test_a_mask_replaces_dropout_and_goes():
-    dropout = networks.Dropout(0.5, 3, (-1, 8))
+    dropout = layers.Dropout(0.5, 3, (-1, 8))
     x = torch.ones(4, 8)
     dropout.take_mask(1, 4, torch.device("cpu"))
     first = dropout(x)
@@ -525,10 +525,10 @@ def test_a_row_that_ends_says_how():
     unknown = {**small, "network": {**small["network"], "layers": layers}}
     answer = rows.prepare("unknown", {**ours("disc-2"), **CPU}, unknown)
     assert answer["outcome"] == "skipped"
-    assert answer["error_message"].startswith("layer 0 (swish): peers/pytorch/networks.py has no")
+    assert answer["error_message"].startswith("layer 0 (swish): peers/pytorch/layers.py has no")
     layers[0] |= {"type": "linear", "rank": 1}
     answer = rows.prepare("unknown", {**ours("disc-2"), **CPU}, unknown)
-    assert answer["outcome"] == "skipped" and "'rank'" in answer["error_message"]
+    assert answer["outcome"] == "skipped" and "it has no rank" in answer["error_message"]
     assert rows.describe()["version"] == torch.__version__
     assert rows.describe()["flush_to_zero"] in (True, False)
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -29,20 +30,33 @@ ANALYSES = (
 )
 
 
-def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Each module of plots and each that it imports, as the parts of their names below plots."""
-    names = {path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py")}
-    for path in sorted(ROOT.rglob("*.py")):
-        importer = path.relative_to(ROOT).with_suffix("").parts
-        if importer[0] == "tests":
+PACKAGES = ("plots", "networks", "peers", "tools")
+
+
+def all_imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Each module of the packages and each of theirs that it imports, as the parts of their names;
+    those that only types need, too."""
+    paths = {
+        path.relative_to(ROOT.parent).with_suffix("").parts: path
+        for package in PACKAGES
+        for path in sorted((ROOT.parent / package).rglob("*.py"))
+    }
+    for importer, path in paths.items():
+        if "tests" in importer:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("plots"):
-                continue
-            package = tuple((node.module or "").split("."))[1:]
-            for alias in node.names:
-                module = (*package, alias.name)
-                yield importer, module if module in names else package
+            package = tuple((getattr(node, "module", None) or "").split("."))
+            if isinstance(node, ast.ImportFrom) and package[0] in PACKAGES:
+                for alias in node.names:
+                    module = (*package, alias.name)
+                    yield importer, module if module in paths else package
+
+
+def imports() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Those inside plots, below it."""
+    for importer, imported in all_imports():
+        if importer[0] == imported[0] == "plots":
+            yield importer[1:], imported[1:]
 
 
 def floor(module: tuple[str, ...]) -> int:
@@ -83,6 +97,15 @@ def test_imports_run_downwards():
         if (why := fault(importer, imported))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_imports_have_no_circle():
+    """So whoever reads a file need not know what reads it; and networks stands on peers."""
+    graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for importer, imported in all_imports():
+        graph.setdefault(importer, set()).add(imported)
+        assert (importer[0], imported[0]) != ("peers", "networks"), importer
+    assert len([*TopologicalSorter(graph).static_order()]) > 200  # CycleError names a circle
 
 
 def test_an_upward_import_is_found():
