@@ -86,6 +86,16 @@ void say_doubts_about_data(const Arguments& arguments) {
   }
 }
 
+/// UsageError where one that the command line demands is not there.
+void require_devices(const DeviceUses& uses, Devices& devices) {
+  for (const BackendKind& kind : other_backends()) {
+    if (use_of(uses, kind) == DeviceUse::on && devices.find(kind.name) == nullptr) {
+      throw UsageError("--" + kind.name + "=on, but there is no " + kind.word + ": " +
+                       devices.missing[kind.name]);
+    }
+  }
+}
+
 /// UsageError where a variable makes another arithmetic of a GPU's f32.
 void require_plain_f32(const Devices& devices) {
   for (char** entry = environ; *entry != nullptr && !devices.gpus().empty(); ++entry) {
@@ -109,11 +119,10 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
       arguments.action == Action::measure && !arguments.in_process && !arguments.lists_only;
   const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
   constexpr double generous = 4;  // a driver may have to compile all kernels first
-  const bool plans_a_gpu = only_plans && arguments.cuda == CudaUse::on;
   Devices devices = child ? devices_in(*child, generous * arguments.patience_seconds)
-                          : find_devices(plans_a_gpu ? CudaUse::automatic : arguments.cuda, ranks);
-  if (arguments.cuda == CudaUse::on && !plans_a_gpu && devices.gpus().empty()) {
-    throw UsageError("--cuda=on, but there is no GPU: " + devices.gpu_reason);
+                          : find_devices(arguments.uses, ranks);
+  if (!only_plans) {
+    require_devices(arguments.uses, devices);
   }
   require_plain_f32(devices);
   if (ranks != nullptr && ranks->rank() > 0) {
@@ -129,10 +138,14 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   const bool peer_has_gpu =
       std::ranges::any_of(peers, [](const std::unique_ptr<Peer>& one) { return one->has_gpu(); });
-  const bool is_described =  // by the plan, or by the other program
-      plans_a_gpu || (peer_has_gpu && !measures(arguments, "bench"));
-  if (is_described && devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    devices.all.push_back(planned_gpu());
+  for (const BackendKind& kind : other_backends()) {
+    const DeviceUse use = use_of(arguments.uses, kind);
+    const bool has_rows =  // in the plan, or of the other program
+        (only_plans && use == DeviceUse::on) ||
+        (peer_has_gpu && kind.has_own_memory && !measures(arguments, "bench"));
+    if (has_rows && use != DeviceUse::off && devices.find(kind.name) == nullptr) {
+      devices.all.push_back(planned_device(kind));
+    }
   }
   Rows rows = register_all(arguments, devices);
   std::vector<PlannedRow> plan = ordered(rows, selected(rows.names(), arguments.filter),
@@ -206,7 +219,7 @@ int run(const std::vector<std::string>& command, Spent& spent) {
       std::cout << help() << std::flush;
       return 0;
     case Action::machine:
-      std::cout << machine_json(find_devices(CudaUse::automatic)).dump(1) << std::endl;
+      std::cout << machine_json(find_devices()).dump(1) << std::endl;
       return 0;
     case Action::commit:
       std::cout << commit_line() << std::endl;

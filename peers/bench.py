@@ -46,6 +46,7 @@ class Relay:
             answer = json.loads(line)
             if asked["do"] == "describe":
                 answer |= {"program": self._program, "libraries": {}, "version": self._name}
+                answer.setdefault("gpu", next(iter(answer.get("devices", {}).values()), None))
             _write(answers, answer)
             if "doing" not in answer:
                 return

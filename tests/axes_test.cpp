@@ -152,7 +152,7 @@ TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
       parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7", "--accumulate=3",
              "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096", "--shuffle=none,epoch",
              "--loader=0,2", "--zero=overwrite,keep"});
-  Devices devices = find_devices(arguments.cuda);
+  Devices devices = find_devices(arguments.uses);
   Rows rows = register_all(arguments, devices);
   std::set<RowFamily> families_met;
   for (const std::string& name : rows.names()) {

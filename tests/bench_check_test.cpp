@@ -61,8 +61,9 @@ TEST(Check, OfAGpuThatIsGoneFails) {
 
 Devices cpu_and_gpu() {
   Devices devices;
-  devices.all.push_back({.backend = make_cpu_backend(), .is_host = true});
-  devices.all.push_back({.backend = make_planned_gpu()});
+  for (const BackendKind& kind : backends()) {
+    devices.all.push_back(planned_device(kind));
+  }
   return devices;
 }
 

@@ -133,7 +133,7 @@ TEST(EnergyWatch, WithoutAnyMeterNobodyWaits) {
 
 TEST(EnergyWatch, OfALoopThatIsTooShortThereIsNoEnergy) {
   EnergyWatch watch({script({1, 2})}, /*of_whole_machine=*/false);
-  const Device cpu{.backend = make_cpu_backend(), .is_host = true, .failure = {}, .facts = {}};
+  const Device cpu{.backend = make_cpu_backend(), .failure = {}, .facts = {}};
   watch.before(cpu);
   watch.after(cpu);
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
@@ -213,12 +213,13 @@ class MeteredGpu : public cuda::PlannedGpu {
 };
 
 /// Of a loop of two iterations, in which each of two meters counted 6 J.
-nlohmann::ordered_json counted(bool is_host, bool of_whole_machine) {
+nlohmann::ordered_json counted(const std::string& name, bool of_whole_machine) {
   EnergyWatch watch({script({1, 7}), script({20, 26})}, of_whole_machine, /*shortest_seconds=*/0);
-  const Device device{.backend = is_host ? make_cpu_backend() : std::make_unique<MeteredGpu>(),
-                      .is_host = is_host,
-                      .failure = {},
-                      .facts = {}};
+  const Device device{
+      .kind = &backend_named(name),
+      .backend = name == "cpu" ? make_cpu_backend() : std::make_unique<MeteredGpu>(),
+      .failure = {},
+      .facts = {}};
   watch.before(device);
   watch.after(device);
   nlohmann::ordered_json counters = nlohmann::ordered_json::object();
@@ -228,15 +229,15 @@ nlohmann::ordered_json counted(bool is_host, bool of_whole_machine) {
 
 TEST(EnergyWatch, TheEnergyOfARowIsThatOfAllThatComputed) {
   using Json = nlohmann::ordered_json;
-  EXPECT_EQ(counted(/*is_host=*/true, false), (Json{{"joules_cpu", 6.0}, {"joules", 6.0}}));
-  EXPECT_EQ(counted(/*is_host=*/false, false),
+  EXPECT_EQ(counted("cpu", false), (Json{{"joules_cpu", 6.0}, {"joules", 6.0}}));
+  EXPECT_EQ(counted("cuda", false),
             (Json{{"joules_gpu", 50.0}, {"joules_cpu", 6.0}, {"joules", 56.0}}));
 }
 
 TEST(EnergyWatch, AMeterOfTheWholeMachineHasTheGpuInIt) {
   using Json = nlohmann::ordered_json;
-  EXPECT_EQ(counted(/*is_host=*/true, true), (Json{{"joules_machine", 6.0}, {"joules", 6.0}}));
-  EXPECT_EQ(counted(/*is_host=*/false, true),
+  EXPECT_EQ(counted("cpu", true), (Json{{"joules_machine", 6.0}, {"joules", 6.0}}));
+  EXPECT_EQ(counted("cuda", true),
             (Json{{"joules_gpu", 50.0}, {"joules_machine", 6.0}, {"joules", 6.0}}));
 }
 

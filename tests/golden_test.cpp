@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Mlp, ReferenceGolden, testing::ValuesIn(golden_mlps()),
 /// Calls part(backend, form) for each form; skips the test where there is no GPU.
 template <class Part>
 void on_gpu(const Part& part) {
-  const CudaBackend gpu = make_cuda_backend();
+  const FoundBackend gpu = make_cuda_backend();
   if (!gpu.backend) {
     GTEST_SKIP() << gpu.reason;
   }
@@ -259,7 +259,7 @@ class GpuExecution : public testing::TestWithParam<std::tuple<Golden, GpuMode, P
 
 TEST_P(GpuExecution, IsVerified) {
   const auto& [golden, mode, precision] = GetParam();
-  const CudaBackend gpu = make_cuda_backend();
+  const FoundBackend gpu = make_cuda_backend();
   const std::string missing = gpu.backend ? gpu.backend->missing_for(precision) : gpu.reason;
   if (!missing.empty()) {
     GTEST_SKIP() << missing;

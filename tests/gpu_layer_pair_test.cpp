@@ -114,7 +114,7 @@ class GpuLayerPair : public testing::TestWithParam<
 
 TEST_P(GpuLayerPair, IsRightWithInputsOfExactlyZero) {
   const auto& [variant, e, precision, fused, products] = GetParam();
-  const CudaBackend gpu = gpu_of(variant);
+  const FoundBackend gpu = gpu_of(variant);
   if (!gpu.backend) {
     GTEST_SKIP() << gpu.reason;
   }

@@ -14,7 +14,7 @@ class GpuProbe : public testing::TestWithParam<std::tuple<GpuVariant, ProbeCase>
 
 TEST_P(GpuProbe, IsRightAfterARunAndWrongWithoutOne) {
   const auto& [variant, c] = GetParam();
-  const CudaBackend gpu = gpu_of(variant);
+  const FoundBackend gpu = gpu_of(variant);
   if (!gpu.backend) {
     GTEST_SKIP() << gpu.reason;
   }

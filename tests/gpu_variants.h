@@ -25,7 +25,7 @@ struct GpuVariant {
 const std::vector<GpuVariant>& gpu_variants();
 
 /// The GPU as the variant has it, or the reason why there is none.
-inline CudaBackend gpu_of(const GpuVariant& variant) {
+inline FoundBackend gpu_of(const GpuVariant& variant) {
   if (variant.prepare != nullptr) {
     variant.prepare();
   }
@@ -44,7 +44,7 @@ class OnGpu : public testing::TestWithParam<GpuVariant> {
   [[nodiscard]] const Backend& gpu() const { return *gpu_.backend; }
 
  private:
-  CudaBackend gpu_;
+  FoundBackend gpu_;
 };
 
 }  // namespace crossover::test

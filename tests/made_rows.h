@@ -24,10 +24,10 @@ class MadeRows : public testing::Test {
 
   explicit MadeRows(const bench::Effort& effort) : effort_(effort) {
     initialize_benchmark(effort);
-    for (const bool is_host : {true, false}) {
+    for (const char* name : {"cpu", "cuda"}) {
       devices_.push_back(std::make_unique<bench::Device>());
+      devices_.back()->kind = &backend_named(name);
       devices_.back()->backend = make_cpu_backend();
-      devices_.back()->is_host = is_host;
     }
   }
 

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Operation,
 class GpuOperation : public testing::TestWithParam<std::tuple<OperationCase, Execution>> {};
 
 TEST_P(GpuOperation, MatchesTheReference) {
-  const CudaBackend gpu = make_cuda_backend();
+  const FoundBackend gpu = make_cuda_backend();
   if (!gpu.backend) {
     GTEST_SKIP() << gpu.reason;
   }

@@ -78,12 +78,12 @@ class Formula {
   explicit Formula(const std::vector<std::string>& words, bool with_gpu = false,
                    const std::vector<std::string>& of_second_ladder = {})
       : arguments_(parse(words)) {
-    devices_ = find_devices(CudaUse::off);
+    devices_ = find_devices({{"cuda", DeviceUse::off}});
     for (const std::string& name : of_second_ladder) {
       arguments_.tasks.push_back(wide_family().make(name));
     }
     if (with_gpu) {
-      devices_.all.push_back(planned_gpu());
+      devices_.all.push_back(planned_device(backend_named("cuda")));
     }
     register_epochs(arguments_, devices_, rows);
     for (const std::string& name : rows.names()) {
@@ -488,7 +488,7 @@ class Commands {
  private:
   double crossing_;
   std::mt19937_64 random_;
-  Devices devices_ = find_devices(CudaUse::off);
+  Devices devices_ = find_devices({{"cuda", DeviceUse::off}});
   LocalWorker other_{[](const Json&) { return Json(); }};
   std::map<std::string, std::vector<double>> taken_;
 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding.md adds a network, an operation, an activation, a layer, a norm, an execution and a
-family of benchmarks."""
+"""docs/adding.md adds a network, an operation, an activation, a layer, a norm, a backend, an
+execution and a family of benchmarks."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from bench_runs import BENCH, SHORT, bench, built, plan
 from scripts import ROOT, ran
 
 from tools.environment import VENV
@@ -35,7 +36,7 @@ _LIBRARY = (
 
 @dataclass(frozen=True)
 class Block:
-    """A file that the guide writes whole (cpp), or lines that it changes (diff)."""
+    """A file that the guide writes whole (cpp, cmake), or lines that it changes (diff)."""
 
     language: str
     path: str
@@ -45,6 +46,7 @@ class Block:
         file = root / self.path
         if self.language != "diff":
             assert not file.exists(), f"{self.path} is there already"
+            file.parent.mkdir(exist_ok=True)
             file.write_text(self.text, encoding="utf-8")
             return
         lines = self.text.splitlines()
@@ -55,8 +57,11 @@ class Block:
         file.write_text(old.replace(before, after), encoding="utf-8")
 
 
-def blocks() -> list[Block]:
-    return [Block(*parts) for parts in _BLOCK.findall(GUIDE.read_text(encoding="utf-8"))]
+def blocks(section: str = "") -> list[Block]:
+    text = GUIDE.read_text(encoding="utf-8")
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [Block(*parts) for parts in _BLOCK.findall(text)]
 
 
 def copied(root: Path) -> Path:
@@ -143,14 +148,17 @@ def test_what_is_added_compiles(added):
     """
     sources = sorted({block.path for block in blocks() if block.path.endswith(".cpp")})
     folders = {path.split("/")[1] for path in sources}
-    assert folders == {"models", "operations", "cpu", "cuda", "layers", "rows", "command_line"}
+    library = {"models", "operations", "cpu", "cuda", "layers", "plain", "backends.cpp"}
+    assert folders == {*library, "rows", "command_line"}
     whole = [block.path for block in blocks() if block.language == "cpp"]
-    assert [path.split("/")[0] for path in whole] == ["src", "bench"]
-    for first in whole:
-        top = first.split("/")[0]
-        others = [path for path in sources if path.startswith(f"{top}/") and path != first]
+    for top in ("src", "bench"):
+        every = sorted(
+            (path for path in sources if path.startswith(f"{top}/")),
+            key=lambda path: path not in whole,
+        )
+        assert every[0] in whole
         joined = added / f"{top}.cpp"
-        joined.write_text("".join(f'#include "{path}"\n' for path in (first, *others)), "utf-8")
+        joined.write_text("".join(f'#include "{path}"\n' for path in every), "utf-8")
         done = compile_alone(added, joined.name)
         assert done.returncode == 0, done.stderr
 
@@ -191,6 +199,50 @@ def test_an_activation_is_one_entry_for_both_importers_and_what_shows(added, tmp
     assert line[-1] == "36"  # of 6 numbers
 
 
+def verified_rows(program: Path, out: Path, *flags: str) -> set[str]:
+    """The devices of the rows that it measured, each of which is verified."""
+    done = bench(*flags, *SHORT, f"--out={out}", program=program)
+    rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    assert rows and all("outcome" not in row and row["verification"] for row in rows), done.stdout
+    return {row["configuration"]["device"] for row in rows}
+
+
+@pytest.mark.slow
+def test_a_backend_that_is_added_has_rows_that_are_planned_verified_and_measured(tmp_path):
+    """Its source and the table, linked with what bench was built of, which is compiled as before.
+    They stand before the library, whose own table is then left out."""
+    build = built(BENCH).parent
+    if not (build / "build.ninja").exists():
+        pytest.skip(f"{build} was not built by ninja")
+    root = copied(tmp_path / "project")
+    for block in blocks("A backend"):
+        block.apply(root)
+    commands = ran("ninja", "-C", build, "-t", "commands", "bench").stdout.splitlines()
+    (compiles,) = (line for line in commands if f" -c {ROOT}/src/backends.cpp" in line)
+    compiles = compiles.partition(" -MD ")[0].replace(f"{ROOT}/include", f"{root}/include")
+    objects = []
+    for source in ("src/backends.cpp", "src/plain/backend.cpp"):
+        objects.append(tmp_path / f"{len(objects)}.o")
+        ran("sh", "-c", f"{compiles} -o {objects[-1]} -c {root / source}", cwd=build)
+    program = tmp_path / "bench"
+    link, place = commands[-1], " -o bench "
+    assert place in link
+    link = link.replace(place, f" {' '.join(map(str, objects))} -o {program} ")
+    ran("sh", "-c", link, cwd=build)
+
+    words = ("--family=Epoch,Gemm,Peak", "--sweep=quick", "--threads=1", "--execution=eager")
+    rows = {row.name: row.axes["device"] for row in plan(*words, program=program)}
+    on_cpu = {name for name, device in rows.items() if device == "cpu"}
+    of_it = {name for name, device in rows.items() if device == "plain"}
+    assert of_it == {name.replace("/device:cpu/", "/device:plain/") for name in on_cpu}
+    before = {row.name for row in plan(*words)}
+    assert rows.keys() - of_it == before
+    assert {row.name for row in plan(*words, "--plain=off", program=program)} == before
+    flags = ("--model=disc-2", "--threads=1", "--cuda=off", "--execution=eager")
+    every = ("--family=Epoch,Minibatch,Forward", "--batch=1,32")
+    assert verified_rows(program, tmp_path / "own.json", *flags, *every) == {"cpu", "plain"}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not weekly(), reason="builds everything: ./test --all")
 def test_what_is_added_works(added):
@@ -212,8 +264,7 @@ def test_what_is_added_works(added):
     done = ran(build / "tests" / "adding_test", "--gtest_brief=1", cwd=added)
     tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
     assert f"[  PASSED  ] {tests} tests." in done.stdout
-    file = added / "own.json"
-    asked = ("--family=OwnGemm", "--sweep=quick", f"--out={file}")
-    done = ran(build / "bench", *asked, "--benchmark_filter=n:32/", "--benchmark_min_time=0.01")
-    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    assert rows and all("outcome" not in row and row["verification"] for row in rows), done.stdout
+    own = ("--family=OwnGemm", "--sweep=quick", "--benchmark_filter=n:32/")
+    assert verified_rows(build / "bench", added / "own.json", *own) == {"cpu"}
+    plain = ("--model=disc-2", "--threads=1", "--benchmark_filter=device:plain")
+    assert verified_rows(build / "bench", added / "plain.json", *plain) == {"plain"}

@@ -95,7 +95,7 @@ def test_the_protocol_is_as_its_document_says():
     verifying = {"verifying it", "verifying its operations"}
     assert doing == {"making it", *verifying, "running it", "checking its results"}
     described, prepared, first, second, released = (line for line in lines if "doing" not in line)
-    assert described == {"gpu": None, "gpu_reason": "none (--cuda=off)"}
+    assert described == {"devices": {}, "missing": {"cuda": "none (--cuda=off)"}}
     assert prepared["facts"]["params"] == 22
     assert set(prepared["once"]) == {"first_call_seconds", "verification_seconds"}
     for answer in (first, second):

@@ -246,7 +246,7 @@ class Stopped : public PreparedBenchmark {
 };
 
 Json answer_of_stopped(int stops) {
-  Devices devices = find_devices(CudaUse::off);
+  Devices devices = find_devices({{"cuda", DeviceUse::off}});
   RowServer server([&](const auto& /*name*/, const auto& /*configuration*/) {
     return RowServer::Source{
         .device = &devices.cpu(), .network = "", .make = [&](Result& /*result*/) {
@@ -305,7 +305,7 @@ class Slowed : public PreparedBenchmark {
 };
 
 TEST(RowServer, EndsALoopThatOthersSlowDown) {
-  Devices devices = find_devices(CudaUse::off);
+  Devices devices = find_devices({{"cuda", DeviceUse::off}});
   static constexpr int of_a_repetition = 100'000;
   RowServer server([&](const auto& /*name*/, const auto& /*configuration*/) {
     return RowServer::Source{.device = &devices.cpu(), .network = "", .make = [](Result&) {

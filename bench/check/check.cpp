@@ -164,7 +164,7 @@ class Child {
       worker_->replace({});
       const Devices again = devices_in(*worker_, start_seconds);
       if (!devices_.gpus().empty() && again.gpus().empty()) {
-        gpu_lost_ = again.gpu_reason;
+        gpu_lost_ = again.gpu_reason();
       }
     }
     return answer;
@@ -172,7 +172,7 @@ class Child {
 
   /// Whether the process has to load or to compile something for it.
   [[nodiscard]] bool is_first(const Check& check) {
-    return check.device != devices_.cpu().name() && (check.calls_libraries || done_.empty()) &&
+    return backend_named(check.device).has_own_memory && (check.calls_libraries || done_.empty()) &&
            done_.emplace(check.what, check.precision).second;
   }
 
@@ -294,7 +294,7 @@ void check_machine(Arguments arguments, const std::vector<std::string>& words) {
   keep(seconds_since(start));
   const Widths widths = widths_of(lines);
   for (Line& line : lines) {
-    const bool on_gpu = line.check.device != devices.cpu().name();
+    const bool on_gpu = backend_named(line.check.device).has_own_memory;
     if (on_gpu && !child.gpu_lost().empty()) {
       line.found["reason"] = child.gpu_lost();
       print(line, widths);  // kept with the next that was asked: there may be hundreds

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -235,9 +236,9 @@ void add_operations(const Device& device, const CompileOptions& options, const s
 // ---- libraries
 
 /// Unsupported where it takes more launches than where every epilogue and fused plan exists.
-void require_fused(const Workload& workload, const Backend& gpu, const CompileOptions& options) {
-  const std::int64_t least = make_planned_gpu()->estimate(workload, options).launches;
-  const std::int64_t launches = gpu.plan(workload, options)->launches();
+void require_fused(const Workload& workload, const Device& gpu, const CompileOptions& options) {
+  const std::int64_t least = gpu.kind->describe("")->estimate(workload, options).launches;
+  const std::int64_t launches = gpu.backend->plan(workload, options)->launches();
   if (launches > least) {
     throw Unsupported("not fused: " + std::to_string(launches) + " launches in place of " +
                       std::to_string(least));
@@ -259,7 +260,7 @@ void add_fusions(const Device& gpu, Precision precision, Checks& to) {
     const Workload workload =
         fuse(training_epoch(model, {.rows = 64, .batch = 64, .precision = precision}));
     const auto run = [&gpu, precision, workload] {
-      require_fused(workload, *gpu.backend, {.precision = precision});
+      require_fused(workload, gpu, {.precision = precision});
     };
     add(gpu, what, to_string(precision), "", {model.name, run}, to);
   }
@@ -372,7 +373,7 @@ void add_cpu_probes(const Device& cpu, int threads, const std::string& how, Chec
 /// How a row runs: "graph", "graph, autotuned", "auto, 2 threads".
 std::string how_of(const Row& row) {
   std::string how = text_of(row.spec, &RowSpec::execution);
-  if (row.device->is_host) {
+  if (row.device->has_threads()) {
     how += ", " + words_of_threads(value_of(row.spec, &RowSpec::threads));
   } else if (row.spec.products == ProductChoice::autotuned) {
     how += ", autotuned";
@@ -480,16 +481,17 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
       });
     }
   }
-  const Device& cpu = devices.cpu();
   const int threads = usable_cores();
   const std::string how = words_of_threads(threads);
-  add_missing(cpu, all);
-  add_cpu_probes(cpu, threads, how, all);
-  add_networks(cpu, "");
-  add_precisions(cpu, [&](Precision precision) {
-    add_operations(cpu, {.threads = threads, .precision = precision}, "eager, " + how,
-                   steps.at(precision), all);
-  });
+  for (Device& device : devices.all | std::views::filter(&Device::has_threads)) {
+    add_missing(device, all);
+    add_cpu_probes(device, threads, how, all);
+    add_networks(device, "");
+    add_precisions(device, [&](Precision precision) {
+      add_operations(device, {.threads = threads, .precision = precision}, "eager, " + how,
+                     steps.at(precision), all);
+    });
+  }
   return all;
 }
 

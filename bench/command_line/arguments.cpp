@@ -11,24 +11,40 @@
 #include "command_line/networks.h"
 
 namespace crossover::bench {
+
+DeviceUse use_of(const DeviceUses& uses, const BackendKind& kind) {
+  const auto at = uses.find(kind.name);
+  return at == uses.end() ? DeviceUse::automatic : at->second;
+}
+
 namespace {
 
-/// The flags that belong to no axis and to no network.
-std::vector<Flag> run_flags(Arguments& to) {
+/// How much is measured, and on which devices beside the CPU.
+std::vector<Flag> sweep_flags(Arguments& to) {
   std::vector<std::pair<std::string, Sweep>> named_sweeps;
   for (const Sweep& sweep : sweeps()) {
     named_sweeps.emplace_back(sweep.name, sweep);
   }
+  std::vector<Flag> flags{
+      choice("--sweep", named_sweeps,
+             "how much to measure: networks, repetitions, time per repetition (default: default); "
+             "gpu: a few minutes, the most informative rows first",
+             to.sweep)};
+  for (const BackendKind& kind : other_backends()) {
+    flags.push_back(choice(
+        "--" + kind.name, named_device_uses,
+        "use a " + kind.word + " if there is one (auto, the default), require one, or use none",
+        to.uses[kind.name]));
+  }
+  return flags;
+}
+
+/// The flags that belong to no axis and to no network.
+std::vector<Flag> run_flags(Arguments& to) {
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   constexpr double least_share = 0.01;
   constexpr double most_share = 0.9;
   return {
-      choice("--sweep", named_sweeps,
-             "how much to measure: networks, repetitions, time per repetition (default: default); "
-             "gpu: a few minutes, the most informative rows first",
-             to.sweep),
-      choice("--cuda", named_cuda_uses,
-             "use a GPU if there is one (auto, the default), require one, or use none", to.cuda),
       {"--out", "FILE.json", "write the results to this file, which is valid after every row",
        into(to.out)},
       {"--budget", "TIME",
@@ -123,7 +139,7 @@ std::vector<Flag> run_flags(Arguments& to) {
 std::vector<Flag> all_flags(Arguments& to, NetworkFlags& networks) {
   std::vector<Flag> all;
   for (std::vector<Flag>& part : std::vector{axis_flags(to.choices), network_flags(networks),
-                                             run_flags(to), benchmark_flags(to)}) {
+                                             sweep_flags(to), run_flags(to), benchmark_flags(to)}) {
     std::move(part.begin(), part.end(), std::back_inserter(all));
   }
   return all;

@@ -15,6 +15,7 @@
 #include "command_line/flag.h"
 #include "command_line/networks.h"
 #include "command_line/sweeps.h"
+#include "crossover/backends.h"
 #include "crossover/catalogue.h"
 
 namespace crossover::bench {
@@ -35,10 +36,14 @@ enum class Action {
   worker
 };
 
-/// Whether rows are measured on a GPU: where there is one, necessarily, or not at all.
-enum class CudaUse { automatic, on, off };
-inline constexpr std::initializer_list<std::pair<const char*, CudaUse>> named_cuda_uses{
-    {"auto", CudaUse::automatic}, {"on", CudaUse::on}, {"off", CudaUse::off}};
+/// Whether rows are measured on a kind of device: where there is one, necessarily, or not at all.
+enum class DeviceUse { automatic, on, off };
+inline constexpr std::initializer_list<std::pair<const char*, DeviceUse>> named_device_uses{
+    {"auto", DeviceUse::automatic}, {"on", DeviceUse::on}, {"off", DeviceUse::off}};
+
+/// By the name of its backend; automatic of one that is not there.
+using DeviceUses = std::map<std::string, DeviceUse>;
+DeviceUse use_of(const DeviceUses& uses, const BackendKind& kind);
 
 /// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
 /// whole sweep is measured those that it is about.
@@ -64,11 +69,14 @@ struct Arguments {
   std::vector<int> ranks;             ///< of rows that train
   std::vector<std::int64_t> buckets;  ///< of rows of several ranks, in bytes
   DeviceModes cpu_modes, gpu_modes;
+  [[nodiscard]] const DeviceModes& modes_of(AxisDevices device) const {
+    return device == AxisDevices::cpu ? cpu_modes : gpu_modes;
+  }
   std::vector<RowSpec> forward_gpu_modes;
   std::vector<std::int64_t> accumulate;  ///< of epochs
   std::vector<std::int64_t> copies;      ///< of epochs
   bool loss_every_step = false;
-  CudaUse cuda = CudaUse::automatic;
+  DeviceUses uses;                  ///< of all kinds but the CPU
   std::optional<std::string> data;  ///< the user's CSV file
   std::optional<std::string> out;   ///< the result file
   bool resume = false;              ///< go on with the run whose rows are in it

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "command_line/flag.h"
+#include "crossover/backends.h"
 #include "crossover/executions.h"
 #include "crossover/names.h"
 #include "crossover/training.h"
@@ -126,6 +127,12 @@ Named<Precision> precision_names() {
   for (const Precision one : {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
     names.emplace_back(to_string(one), one);
   }
+  return names;
+}
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  std::ranges::transform(backends(), std::back_inserter(names), &BackendKind::name);
   return names;
 }
 
@@ -282,7 +289,7 @@ std::vector<Axis> device_axes() {
       line(&RowSpec::device, {.key = "device",
                               .role = AxisRole::how,
                               .description = "device that computes",
-                              .values = {"cpu", "cuda"}}),
+                              .values = backend_names()}),
       line(&RowSpec::execution,
            {.key = "execution",
             .role = AxisRole::how,

@@ -67,7 +67,10 @@ struct RowSpec {
   // ---- How, and where
   std::string program = "bench";
   std::optional<std::int64_t> step_count;
-  std::optional<std::string> device;  ///< as its backend calls it
+  /// A name in the table of backends (crossover/backends.h), where device_of() looks it up. A text,
+  /// not a place in that table: rows of files and of other programs are read here, too, which may
+  /// know devices that this build does not.
+  std::optional<std::string> device;
   std::optional<Execution> execution;
   std::optional<HostMemory> memory;
   std::optional<CopyMode> mode;

@@ -253,7 +253,7 @@ std::string now_in_utc() {
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
-  const auto gpus = devices.gpus();
+  auto gpus = devices.gpus();
   const Json gpu = gpus.empty() ? Json(nullptr) : gpus.front().facts;
   return {{"id", machine.id},
           {"cpu",
@@ -269,7 +269,7 @@ Json machine_json(const Devices& devices) {
             {"simd", machine.simd}}},
           {"memory_bytes", machine.memory_bytes},
           {"gpu", gpu},
-          {"gpu_reason", devices.gpu_reason},
+          {"gpu_reason", devices.gpu_reason()},
           {"os", machine.os},
           {"kernel", machine.kernel}};
 }

@@ -73,7 +73,7 @@ std::unique_ptr<PreparedBenchmark> make_collective(RowContext& context, const Ro
   }
   const std::int64_t bytes = value_of(row, &RowSpec::bytes);
   const auto floats = bytes / static_cast<std::int64_t>(sizeof(float));
-  const Backend* gpu = target.device->is_host ? nullptr : target.device->backend.get();
+  const Backend* gpu = target.device->has_own_memory() ? target.device->backend.get() : nullptr;
   auto made = std::make_unique<PreparedSum>(
       make_shared_sum(*target.joined, floats, gpu, configuration_json(row).dump()), floats);
   verify_or_note(result, [&] { made->verify(target.ranks); });
@@ -100,7 +100,8 @@ void register_collectives(const Arguments& arguments, Devices& devices, Rows& ro
                 .expected =
                     expected_seconds(device, 1, arguments.sweep.effort, arguments.sweep.most_passes,
                                      {.bytes_copied = static_cast<double>(bytes)}),
-                .warnings = device.is_host ? doubts_about_threads(1, ranks) : doubts_about_gpus()};
+                .warnings =
+                    device.has_threads() ? doubts_about_threads(1, ranks) : doubts_about_gpus()};
         if (arguments.mixed) {
           row.warnings.emplace_back(ranks_are_mixed);
         }

@@ -12,12 +12,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "crossover/backend_over.h"
 #include "crossover/machine.h"
 #include "crossover/memory.h"
 #include "crossover/ranks.h"
@@ -42,9 +44,11 @@ std::int64_t cpu_cache_bytes() {
   return bytes;
 }
 
-Device planned(std::unique_ptr<Backend> backend) {
-  const std::int64_t cache_bytes = backend->describe().cache_bytes;
-  return {.backend = std::move(backend), .cache_bytes = cache_bytes};
+/// What has no memory of its own reads the host's through the host's caches.
+Device device_with(const BackendKind& kind, std::unique_ptr<Backend> backend) {
+  const std::int64_t cache_bytes =
+      kind.has_own_memory ? backend->describe().cache_bytes : cpu_cache_bytes();
+  return {.kind = &kind, .backend = std::move(backend), .cache_bytes = cache_bytes};
 }
 
 const Machine& machine() {
@@ -58,36 +62,61 @@ bool is_bound_by_launcher() {
 
 }  // namespace
 
-Devices find_devices(CudaUse use, Ranks* ranks) {
+Device* Devices::find(const std::string& name) {
+  const auto at = std::ranges::find(all, name, &Device::name);
+  return at == all.end() ? nullptr : &*at;
+}
+
+std::string Devices::gpu_reason() const {
+  std::string reasons;
+  for (const BackendKind& kind : backends()) {
+    if (!kind.has_own_memory) {
+      continue;
+    }
+    const auto why = missing.find(kind.name);
+    if (why == missing.end()) {
+      return "";
+    }
+    reasons += (reasons.empty() ? "" : "; ") + why->second;
+  }
+  return reasons;
+}
+
+std::optional<double> Devices::joules_of_gpu() const {
+  auto all_gpus = gpus();
+  return all_gpus.empty() ? std::nullopt : all_gpus.front().backend->state().joules;
+}
+
+Devices find_devices(const DeviceUses& uses, Ranks* ranks) {
   Devices devices;
   devices.ranks = ranks;
-  devices.all.push_back(
-      {.backend = make_cpu_backend(), .is_host = true, .cache_bytes = cpu_cache_bytes()});
-  if (use == CudaUse::off) {
-    devices.gpu_reason = "none (--cuda=off)";
-    return devices;
+  for (const BackendKind& kind : backends()) {
+    if (use_of(uses, kind) == DeviceUse::off) {
+      devices.missing[kind.name] = "none (--" + kind.name + "=off)";
+      continue;
+    }
+    FoundBackend found;
+    try {
+      found = kind.make(ranks);
+    } catch (const Unsupported& error) {
+      devices.all.push_back(device_with(kind, kind.describe(error.what())));
+      continue;
+    }
+    if (!found.backend) {
+      devices.missing[kind.name] = found.reason;
+      continue;
+    }
+    devices.all.push_back(device_with(kind, std::move(found.backend)));
+    if (kind.has_own_memory) {
+      devices.all.back().facts = gpu_json(*devices.all.back().backend);
+    }
   }
-  CudaBackend cuda;
-  try {
-    cuda = ranks == nullptr ? make_cuda_backend() : make_cuda_backend(*ranks);
-  } catch (const Unsupported& error) {
-    devices.all.push_back(planned(make_planned_gpu(error.what())));
-    return devices;
-  }
-  if (cuda.backend) {
-    const std::int64_t cache_bytes = cuda.backend->describe().cache_bytes;
-    nlohmann::ordered_json facts = gpu_json(*cuda.backend);
-    devices.all.push_back({.backend = std::move(cuda.backend),
-                           .cache_bytes = cache_bytes,
-                           .facts = std::move(facts)});
-  } else if (use == CudaUse::on) {
-    throw UsageError("--cuda=on, but there is no GPU: " + cuda.reason);
-  }
-  devices.gpu_reason = cuda.reason;
   return devices;
 }
 
-Device planned_gpu() { return planned(make_planned_gpu()); }
+Device planned_device(const BackendKind& kind) {
+  return device_with(kind, kind.describe("this " + kind.word + " is planned, not here"));
+}
 
 int usable_cores() {
   const double quota = machine().quota.value_or(machine().cores);
@@ -157,7 +186,7 @@ std::vector<std::string> doubts_about_threads(int threads, int ranks, int loader
   return doubts;
 }
 
-// ---- described gpu
+// ---- Described devices
 
 namespace {
 
@@ -165,22 +194,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array precisions{Precision::f32, Precision::tf32, Precision::bf16, Precision::f16};
 
-/// Plans as any GPU; says what the worker said.
-class DescribedGpu : public Backend {
+/// Plans as any of its kind; says what the worker said.
+class DescribedBackend : public BackendOver {
  public:
-  DescribedGpu(Description description, std::map<Precision, std::string> missing)
-      : description_(std::move(description)), missing_(std::move(missing)) {}
+  DescribedBackend(std::unique_ptr<Backend> planned, Description description,
+                   std::map<Precision, std::string> missing)
+      : BackendOver(*planned),
+        planned_(std::move(planned)),
+        description_(std::move(description)),
+        missing_(std::move(missing)) {}
 
   [[nodiscard]] Description describe() const override { return description_; }
   [[nodiscard]] std::string missing_for(Precision precision) const override {
     return missing_.at(precision);
-  }
-  [[nodiscard]] Workload optimize(Workload workload, const CompileOptions& options) const override {
-    return planned_->optimize(std::move(workload), options);
-  }
-  [[nodiscard]] std::vector<Execution> executions(const Workload& workload,
-                                                  Precision precision) const override {
-    return planned_->executions(workload, precision);
   }
   [[nodiscard]] Estimate estimate(const Workload& workload,
                                   const CompileOptions& options) const override {
@@ -190,73 +216,71 @@ class DescribedGpu : public Backend {
                                            const CompileOptions& options) const override {
     return planned_->plan(workload, options);
   }
-  [[nodiscard]] std::unique_ptr<Probe> make_probe(const ProbeSpec& spec) const override {
-    return planned_->make_probe(spec);
-  }
 
  private:
+  std::unique_ptr<Backend> planned_;
   Description description_;
   std::map<Precision, std::string> missing_;
-  std::unique_ptr<Backend> planned_ = make_planned_gpu();
 };
 
-}  // namespace
-
-Json description_json(const Devices& devices) {
-  Json json = {{"gpu", nullptr}, {"gpu_reason", devices.gpu_reason}};
-  if (devices.gpus().empty()) {
-    return json;
-  }
-  const Device& gpu = devices.gpus().front();
-  const Description description = gpu.backend->describe();
-  json["gpu"] = {{"device", description.device},
-                 {"cache_bytes", description.cache_bytes},
-                 {"memory_bytes", description.memory_bytes},
-                 {"multiprocessors", description.multiprocessors},
-                 {"libraries", description.libraries},
-                 {"missing", Json::object()},
-                 {"facts", gpu.facts}};
+Json description_json(const Device& device) {
+  const Description description = device.backend->describe();
+  Json json = {{"cache_bytes", device.cache_bytes},
+               {"memory_bytes", description.memory_bytes},
+               {"multiprocessors", description.multiprocessors},
+               {"libraries", description.libraries},
+               {"missing", Json::object()},
+               {"facts", device.facts}};
   for (const Precision precision : precisions) {
-    if (const std::string why = gpu.backend->missing_for(precision); !why.empty()) {
-      json["gpu"]["missing"][to_string(precision)] = why;
+    if (const std::string why = device.backend->missing_for(precision); !why.empty()) {
+      json["missing"][to_string(precision)] = why;
     }
   }
   return json;
 }
 
-Devices described_devices(const Json& description) {
-  Devices devices = find_devices(CudaUse::off);
-  devices.gpu_reason = description.at("gpu_reason");
-  const Json& gpu = description.at("gpu");
-  if (gpu.is_null()) {
-    return devices;
-  }
+Device described_device(const BackendKind& kind, const Json& json) {
   std::map<Precision, std::string> missing;
   for (const Precision precision : precisions) {
-    missing[precision] = gpu.at("missing").value(to_string(precision), "");
+    missing[precision] = json.at("missing").value(to_string(precision), "");
   }
-  const std::int64_t cache_bytes = gpu.at("cache_bytes");
-  devices.all.push_back({.backend = std::make_unique<DescribedGpu>(
-                             Description{.device = gpu.at("device"),
-                                         .cache_bytes = cache_bytes,
-                                         .memory_bytes = gpu.at("memory_bytes"),
-                                         .multiprocessors = gpu.at("multiprocessors"),
-                                         .libraries = gpu.at("libraries")},
-                             std::move(missing)),
-                         .cache_bytes = cache_bytes,
-                         .facts = gpu.at("facts")});
+  const std::int64_t cache_bytes = json.at("cache_bytes");
+  return {.kind = &kind,
+          .backend = std::make_unique<DescribedBackend>(
+              planned_device(kind).backend,
+              Description{.cache_bytes = cache_bytes,
+                          .memory_bytes = json.at("memory_bytes"),
+                          .multiprocessors = json.at("multiprocessors"),
+                          .libraries = json.at("libraries")},
+              std::move(missing)),
+          .cache_bytes = cache_bytes,
+          .facts = json.at("facts")};
+}
+
+}  // namespace
+
+Json description_json(const Devices& devices) {
+  Json json = {{"devices", Json::object()}, {"missing", devices.missing}};
+  for (const Device& device : devices.all | std::views::drop(1)) {
+    json["devices"][device.name()] = description_json(device);
+  }
+  return json;
+}
+
+Devices described_devices(const Json& description) {
+  Devices devices;
+  devices.all.push_back(planned_device(backends().front()));
+  devices.missing = description.at("missing");
+  for (const auto& [name, json] : description.at("devices").items()) {
+    devices.all.push_back(described_device(backend_named(name), json));
+  }
   return devices;
 }
 
 // ---- Target
 
-Device* find_device(const RowSpec& row, Devices& devices) {
-  const auto at = std::ranges::find(devices.all, row.device, &Device::name);
-  return at == devices.all.end() ? nullptr : &*at;
-}
-
 Device& device_of(const RowSpec& row, Devices& devices) {
-  Device* const device = find_device(row, devices);
+  Device* const device = devices.find(row.device.value_or(""));
   if (device == nullptr) {
     throw std::out_of_range("this worker has no device '" + value_of(row, &RowSpec::device) + "'");
   }
@@ -271,7 +295,7 @@ Target target_of(const RowSpec& row, Devices& devices) {
                 .joined = devices.ranks,
                 .options = options_of(row),
                 .row = row};
-  if (target.device->is_host) {
+  if (target.device->has_threads()) {
     target.warnings = doubts_about_threads(target.options.threads, target.ranks, target.loader);
     target.counters["cpu_threads"] = target.options.threads;
   } else if (target.ranks > 1) {
@@ -284,23 +308,21 @@ Target target_of(const RowSpec& row, Devices& devices) {
 }
 
 std::vector<RowSpec> on_devices(const RowSpec& what, const Devices& devices,
-                                const std::vector<int>& threads,
-                                const std::vector<RowSpec>& cpu_modes,
-                                const std::vector<RowSpec>& gpu_modes) {
+                                const std::vector<int>& threads, const ModesOf& modes_of) {
   std::vector<RowSpec> rows;
-  const auto add = [&](const Device& device, const RowSpec& mode) {
-    rows.push_back(overlaid(what, mode));
-    rows.back().device = device.name();
-  };
-  for (const int count : threads) {
-    for (const RowSpec& mode : cpu_modes) {
-      add(devices.all.front(), mode);
-      rows.back().threads = count;
-    }
-  }
-  for (const Device& gpu : devices.gpus()) {
-    for (const RowSpec& mode : gpu_modes) {
-      add(gpu, mode);
+  for (const Device& device : devices.all) {
+    const std::vector<RowSpec> modes = modes_of(device);
+    const auto add_modes = [&](std::optional<int> count) {
+      for (const RowSpec& mode : modes) {
+        rows.push_back(overlaid(what, mode));
+        rows.back().device = device.name();
+        rows.back().threads = count ? count : rows.back().threads;
+      }
+    };
+    if (device.has_threads()) {
+      std::ranges::for_each(threads, add_modes);
+    } else {
+      add_modes(std::nullopt);
     }
   }
   return rows;

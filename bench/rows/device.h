@@ -2,46 +2,63 @@
 // The devices that rows are measured on, as the families find them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
+#include <ranges>
 #include <string>
 #include <vector>
 
 #include "command_line/arguments.h"
 #include "crossover/backend.h"
+#include "crossover/backends.h"
 
 namespace crossover::bench {
 
 struct Device {
+  const BackendKind* kind = &backends().front();
   std::unique_ptr<Backend> backend;
-  bool is_host = false;          ///< computes in the host's memory, on threads of this process
   std::int64_t cache_bytes = 0;  ///< of the last level: what fits is not read from memory again
   std::string failure;           ///< why nothing more can be measured on it; empty: it is well
-  nlohmann::ordered_json facts;  ///< machine.gpu of a result file; null of the CPU
+  nlohmann::ordered_json facts;  ///< machine.gpu of a result file; null of one without own memory
 
-  [[nodiscard]] std::string name() const { return backend->describe().device; }
+  [[nodiscard]] const std::string& name() const { return kind->name; }
+  /// Its rows say on how many threads of a process they are, and run as a CPU's do.
+  [[nodiscard]] bool has_threads() const { return kind->has_threads; }
+  /// What it reads is copied there; it tells of its memory, its clocks and its meters by itself.
+  [[nodiscard]] bool has_own_memory() const { return kind->has_own_memory; }
+  /// Whose axes its rows have.
+  [[nodiscard]] AxisDevices axes() const {
+    return kind->has_threads ? AxisDevices::cpu : AxisDevices::gpu;
+  }
 };
 
 struct Devices {
-  std::vector<Device> all;  ///< the CPU, then GPUs
-  std::string gpu_reason;   ///< why there is none; empty where there is one
-  Ranks* ranks = nullptr;   ///< that this process is one of; none of a process alone
+  std::vector<Device> all;                     ///< the CPU first
+  std::map<std::string, std::string> missing;  ///< by kind, why none of it was found
+  Ranks* ranks = nullptr;  ///< that this process is one of; none of a process alone
 
   [[nodiscard]] Device& cpu() { return all.front(); }
-  [[nodiscard]] std::span<Device> gpus() { return std::span(all).subspan(1); }
-  [[nodiscard]] std::span<const Device> gpus() const { return std::span(all).subspan(1); }
+  [[nodiscard]] auto gpus() { return all | std::views::filter(&Device::has_own_memory); }
+  [[nodiscard]] auto gpus() const { return all | std::views::filter(&Device::has_own_memory); }
+  /// Null where there is none.
+  [[nodiscard]] Device* find(const std::string& name);
+  /// Why no GPU was found; empty where one was.
+  [[nodiscard]] std::string gpu_reason() const;
+  /// What the first GPU took so far; none where its driver does not tell.
+  [[nodiscard]] std::optional<double> joules_of_gpu() const;
 };
 
-/// Throws UsageError where the command line demands a GPU and there is none. `ranks`: that this
-/// process is one of; where they can't have a GPU each, its rows are skipped with the reason.
-Devices find_devices(CudaUse use, Ranks* ranks = nullptr);
+/// `uses`: where none is required; who requires one looks for it. `ranks`: that this process is one
+/// of; where they can't have a device each, its rows are skipped with the reason.
+Devices find_devices(const DeviceUses& uses = {}, Ranks* ranks = nullptr);
 
-/// A GPU that is not here: for a plan of what would be measured on one.
-Device planned_gpu();
+/// One that is not here: for a plan of what would be measured on it.
+Device planned_device(const BackendKind& kind);
 
 // ---- A device and a way to use it: one side of a comparison.
 
@@ -57,20 +74,18 @@ struct Target {
   std::map<std::string, double> counters;  ///< that all its rows have: cpu_threads
 };
 
-/// The device that a row names; null where it names none, or one that is not here.
-Device* find_device(const RowSpec& row, Devices& devices);
-
-/// The same. std::out_of_range where it is not here.
+/// The device that a row names. std::out_of_range where it names none, or one that is not here.
 Device& device_of(const RowSpec& row, Devices& devices);
 
 /// What a row says of its device, and of how to use it.
 Target target_of(const RowSpec& row, Devices& devices);
 
-/// A row for each mode of a device, on the CPU with each number of threads.
+/// The ways of a device to run.
+using ModesOf = std::function<std::vector<RowSpec>(const Device& device)>;
+
+/// A row for each mode of each device, where it has threads with each number of them.
 std::vector<RowSpec> on_devices(const RowSpec& what, const Devices& devices,
-                                const std::vector<int>& threads,
-                                const std::vector<RowSpec>& cpu_modes,
-                                const std::vector<RowSpec>& gpu_modes);
+                                const std::vector<int>& threads, const ModesOf& modes_of);
 
 /// Processor cores that one process may use, no more than its container's quota gives time of.
 int usable_cores();
@@ -102,12 +117,13 @@ void require_memory(const Arguments& arguments, double bytes, const std::string&
 /// at any moment. Without --planned-memory half of all that there is, at least.
 std::int64_t planned_memory_bytes(const Arguments& arguments);
 
-// ---- A GPU that this process plans for without touching it: a worker has it.
+// ---- Devices that this process plans for without touching them: a worker has them.
 
-/// What a worker says of its devices: `gpu`, an object or null, and `gpu_reason`.
+/// What a worker says of all but its CPU: `devices` and, of the other kinds, why they are
+/// `missing`.
 nlohmann::ordered_json description_json(const Devices& devices);
 
-/// The CPU, and the GPU that a worker described.
+/// The CPU, and the devices that a worker described.
 Devices described_devices(const nlohmann::ordered_json& description);
 
 }  // namespace crossover::bench

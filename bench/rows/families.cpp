@@ -73,7 +73,7 @@ Followed followed(RowContext& context, const RowSpec& row) {
   const Backend* const backend = target.device->backend.get();
   const Trains trains = family_of(row).trains;
   if (trains == Trains::nothing || trains == Trains::forward_passes) {
-    return {.backend = target.device->is_host ? nullptr : backend,
+    return {.backend = target.device->has_own_memory() ? backend : nullptr,
             .model = {},
             .whole = {},
             .options = {}};

@@ -178,7 +178,7 @@ void add_row(const Arguments& arguments, const RowSpec& spec, const std::string&
 /// Small products are all alike, a start and a wait; on the CPU squares must do.
 bool is_gemm_worth_minutes(const Row& row, int /*most_threads*/) {
   constexpr double least = 1e6;  // multiplications
-  const bool on_gpu = !row.device->is_host;
+  const bool on_gpu = !row.device->has_threads();
   const auto m = static_cast<double>(value_of(row.spec, &RowSpec::m));
   const auto n = static_cast<double>(value_of(row.spec, &RowSpec::n));
   const auto k = static_cast<double>(value_of(row.spec, &RowSpec::k));

@@ -26,8 +26,9 @@ std::vector<RowSpec> operation_rows(const Arguments& arguments, const Devices& d
   if (!arguments.sweep.small_operations_on_threads && operation.flops < flops_worth_threads) {
     threads.resize(1);
   }
-  return on_devices(what, devices, threads, arguments.cpu_modes.of_operations,
-                    arguments.gpu_modes.of_operations);
+  return on_devices(what, devices, threads, [&](const Device& device) {
+    return arguments.modes_of(device.axes()).of_operations;
+  });
 }
 
 std::int64_t repeats(const Cost& operation) {
@@ -40,7 +41,7 @@ void set_effort(Row& row, const Arguments& arguments, const ExpectedWork& work, 
   constexpr double long_flops = 2e10;  // of a thread: a row of the largest sizes would take minutes
   constexpr int few = 3;
   Effort chosen = arguments.sweep.operation_effort;
-  if (row.device->is_host && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
+  if (row.device->has_threads() && work.flops > long_flops * std::sqrt(std::max(1, threads))) {
     chosen.repetitions = std::min(chosen.repetitions, few);
   }
   if (arguments.repetitions) {
@@ -71,7 +72,7 @@ PreparedOperation::PreparedOperation(Workload workload, const Target& target,
                                      const std::string& purpose)
     : workload_(std::move(workload)) {
   const std::unique_ptr<Plan> plan = target.device->backend->plan(workload_, target.options);
-  const std::int64_t own = target.device->is_host ? plan->bytes() : 0;  // a GPU tells of its own
+  const std::int64_t own = target.device->has_own_memory() ? 0 : plan->bytes();
   require_memory(arguments, static_cast<double>(own) + more_bytes, purpose);
   program_ = plan->instantiate();
 }

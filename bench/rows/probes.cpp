@@ -50,9 +50,9 @@ double median_device_seconds(Probe& probe) {
 }
 
 /// On the host; a device's own memory tells by itself whether it is enough.
-double host_bytes(const ProbeSpec& spec, bool device_is_host) {
+double host_bytes(const ProbeSpec& spec, bool has_own_memory) {
   const ProbeMemory needed = memory_needed(spec);
-  return static_cast<double>(needed.host + (device_is_host ? needed.device : 0));
+  return static_cast<double>(needed.host + (has_own_memory ? 0 : needed.device));
 }
 
 int threads_of(const ProbeSpec& spec) {
@@ -76,8 +76,8 @@ ExpectedWork expected_work(const ProbeSpec& spec, const Device& device) {
   ExpectedWork work{.flops = counted.flops,
                     .launches = static_cast<double>(counted.pieces),
                     .bytes_checked = held / (is_copy ? 2 : 3),
-                    .bytes_prepared = is_copy || device.is_host ? held : 0};
-  if (is_copy || device.is_host) {
+                    .bytes_prepared = is_copy || !device.has_own_memory() ? held : 0};
+  if (is_copy || !device.has_own_memory()) {
     work.bytes_copied = counted.bytes;
   }
   return work;
@@ -94,7 +94,7 @@ ProbeSpec probe_of(const RowSpec& row, const std::vector<ProbeRow>& all, const s
 
 /// Whether a probe takes at most a quarter of planned_memory_bytes(): a larger one is not planned.
 bool is_modest(const Arguments& arguments, const ProbeSpec& spec) {
-  return host_bytes(spec, true) <= static_cast<double>(planned_memory_bytes(arguments)) / 4;
+  return host_bytes(spec, false) <= static_cast<double>(planned_memory_bytes(arguments)) / 4;
 }
 
 Row probe_row(const Arguments& arguments, Device& device, const ProbeRow& planned) {
@@ -110,7 +110,7 @@ std::unique_ptr<PreparedBenchmark> make_probe_row(const Arguments& arguments, co
                                                   const ProbeSpec& spec,
                                                   const std::optional<MinimumWork>& minimum_work,
                                                   Result& result) {
-  require_memory(arguments, host_bytes(spec, device.is_host), "for what is measured");
+  require_memory(arguments, host_bytes(spec, device.has_own_memory()), "for what is measured");
   auto made = std::make_unique<PreparedProbe>(device.backend->make_probe(spec));
   made->run();
   verify_or_note(result, [&] { made->check(); });
@@ -215,7 +215,7 @@ std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const 
                                 {Direction::both, {pinned, pinned_async}},
                                 {Direction::device_to_device, {plain, pinned_async}}};
   std::vector<ProbeRow> all;
-  for (const Way& way : device.is_host ? of_host : of_gpu) {
+  for (const Way& way : device.has_own_memory() ? of_gpu : of_host) {
     for (const auto& [memory, asynchronous] : way.modes) {
       Sizes all_sizes = sizes;
       all_sizes.insert(all_sizes.end(), batches.begin(),
@@ -229,7 +229,7 @@ std::vector<ProbeRow> copies_of(const Device& device, const Sizes& sizes, const 
           row.memory = memory;
         }
         row.mode = asynchronous ? CopyMode::async : CopyMode::sync;
-        if (device.is_host) {
+        if (device.has_threads()) {
           row.threads = 1;
         }
         all.push_back({row, CopyProbe{.direction = way.direction,
@@ -381,8 +381,9 @@ std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const RowSpec&
                                              Result& result) {
   const Device& device = device_of(row, context.devices);
   const std::vector<ProbeRow> all =
-      device.is_host ? cpu_ceilings(context.arguments, device, {value_of(row, &RowSpec::threads)})
-                     : gpu_ceilings(device);
+      device.has_threads()
+          ? cpu_ceilings(context.arguments, device, {value_of(row, &RowSpec::threads)})
+          : gpu_ceilings(device);
   return make_probe_row(context.arguments, device, probe_of(row, all, "ceiling"), std::nullopt,
                         result);
 }
@@ -390,12 +391,12 @@ std::unique_ptr<PreparedBenchmark> make_peak(RowContext& context, const RowSpec&
 void register_peaks(const Arguments& arguments, Devices& devices, Rows& rows) {
   for (Device& device : devices.all) {
     for (const ProbeRow& planned :
-         device.is_host
+         device.has_threads()
              ? cpu_ceilings(arguments, device, thread_counts(arguments, arguments.sweep.threads))
              : gpu_ceilings(device)) {
       if (is_wanted(arguments, device, planned.probe)) {
         Row row = probe_row(arguments, device, planned);
-        if (device.is_host) {
+        if (device.has_threads()) {
           row.warnings = doubts_about_threads(value_of(row.spec, &RowSpec::threads));
         }
         rows.add(std::move(row));

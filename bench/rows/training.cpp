@@ -353,29 +353,32 @@ RowSpec Training::work_of(const TrainingPlan& plan) const {
 std::vector<RowSpec> Training::rows_of(const TrainingPlan& plan, const Devices& devices) const {
   const RowSpec what = work_of(plan);
   const std::vector<int> threads = thread_counts_of(arguments_, trains_);
-  const auto on_cpu = [&] { return cpu_modes(arguments_, plan, *devices.all.front().backend); };
-  const auto on_gpu = [&] {
-    const auto gpus = devices.gpus();
-    return gpus.empty() ? std::vector<RowSpec>{}
-                        : gpu_modes(arguments_, trains_, plan, *gpus.front().backend);
+  const auto alone = [&](const Device& device) {
+    return device.has_threads() ? cpu_modes(arguments_, plan, *device.backend)
+                                : gpu_modes(arguments_, trains_, plan, *device.backend);
   };
   if (trains_ == Trains::forward_passes) {
-    return on_devices(what, devices, threads, of_passes(on_cpu()), of_passes(on_gpu()));
+    return on_devices(what, devices, threads,
+                      [&](const Device& device) { return of_passes(alone(device)); });
   }
+  const auto loaded_alone = [&](const Device& device) {
+    return device.has_threads() ? loaded(arguments_, trains_, alone(device)) : alone(device);
+  };
+  const auto on_ranks = [&](const Device& device) {
+    return device.has_threads() ? modes_on_ranks(arguments_.cpu_modes.of_training,
+                                                 asks_for_execution(arguments_, AxisDevices::cpu),
+                                                 executions_on_ranks(&ExecutionFacts::on_cpu))
+                                : gpu_modes_on_ranks(arguments_, trains_);
+  };
   std::vector<RowSpec> rows;
   for (const int ranks : arguments_.ranks) {
     if (ranks == 1) {
-      const std::vector<RowSpec> alone =
-          on_devices(what, devices, threads, loaded(arguments_, trains_, on_cpu()), on_gpu());
-      rows.insert(rows.end(), alone.begin(), alone.end());
+      const std::vector<RowSpec> of_one = on_devices(what, devices, threads, loaded_alone);
+      rows.insert(rows.end(), of_one.begin(), of_one.end());
       continue;
     }
-    for (const RowSpec& row :
-         on_devices(with(what, &RowSpec::ranks, ranks), devices, threads_of_rank(threads, ranks),
-                    modes_on_ranks(arguments_.cpu_modes.of_training,
-                                   asks_for_execution(arguments_, AxisDevices::cpu),
-                                   executions_on_ranks(&ExecutionFacts::on_cpu)),
-                    gpu_modes_on_ranks(arguments_, trains_))) {
+    for (const RowSpec& row : on_devices(with(what, &RowSpec::ranks, ranks), devices,
+                                         threads_of_rank(threads, ranks), on_ranks)) {
       for (const std::int64_t bucket : arguments_.buckets) {
         rows.push_back(with(row, &RowSpec::bucket_bytes, bucket));
       }
@@ -387,7 +390,7 @@ std::vector<RowSpec> Training::rows_of(const TrainingPlan& plan, const Devices& 
 void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) const {
   ExpectedWork work{.flops = plan.flops};
   const auto rows = static_cast<double>(plan.options.rows);
-  if (!target.device->is_host) {
+  if (!target.device->has_threads()) {
     TrainingOptions one_batch = of_one_step(plan.options, plan.options.batch);
     one_batch.shuffle = false;  // the row itself will refuse
     one_batch = of_one_copy(one_batch);
@@ -427,7 +430,7 @@ void Training::expect(Row& row, const TrainingPlan& plan, const Target& target) 
   const VerificationPlan verification = verification_plan(plan);
   work.flops_of_reference = verification.flops_of_operations;
   if (target.options.execution == Execution::automatic) {
-    add_choice(plan, !target.device->is_host, work);
+    add_choice(plan, !target.device->has_threads(), work);
   }
   row.expected = expected_seconds(*row.device, target.options.threads, effort,
                                   arguments_.sweep.most_passes, work);
@@ -528,7 +531,7 @@ std::shared_ptr<const Backend> Training::backend_of(const TrainingPlan& plan,
                                                     const Target& target) {
   const Backend& own = *target.device->backend;
   const bool shuffle = plan.options.shuffle;
-  if (shuffle && !target.device->is_host) {
+  if (shuffle && target.device->has_own_memory()) {
     throw Unsupported(
         "a GPU takes the rows of an epoch as they lie; leave out --shuffle=epoch, or --cuda=off");
   }

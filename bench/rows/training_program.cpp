@@ -136,8 +136,7 @@ CompiledNetwork Training::compile(
   made.program = planned->instantiate();
   const ProgramFacts& facts = made.program->facts();
   if (facts.chosen) {
-    result.chosen =
-        spec_of(*facts.chosen, target.device->is_host ? AxisDevices::cpu : AxisDevices::gpu);
+    result.chosen = spec_of(*facts.chosen, target.device->axes());
     made.workload = backend.optimize(workload, as_chosen(target, result).options);
   }
   set_data(*made.program, made.workload);
@@ -248,7 +247,7 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
   // Beside the program that will be timed there is one that keeps all tensors, to verify them.
   if (verification.batch == 0) {
     bytes += static_cast<double>(reference_bytes(workload));
-    if (target.device->is_host) {  // a GPU tells of its own
+    if (!target.device->has_own_memory()) {
       bytes += static_cast<double>(planned.bytes() + planned.bytes_keeping_activations());
     }
   } else {
@@ -256,7 +255,7 @@ void Training::require_memory_for(const TrainingPlan& plan, const Target& target
         training_epoch(plan.task.model, of_one_step(plan.options, verification.batch));
     bytes += static_cast<double>(
         std::max(reference_bytes(forward_part(workload)), reference_bytes(verified)));
-    if (target.device->is_host) {
+    if (!target.device->has_own_memory()) {
       const Backend& cpu = *target.device->backend;
       const auto keeping =
           cpu.plan(cpu.optimize(unshuffled(verified), target.options), target.options);

@@ -86,7 +86,7 @@ void register_networks(const Arguments& arguments, Trains trains, Devices& devic
 
 /// Other precisions are shown in the way that is fast.
 bool is_epoch_worth_minutes(const Row& row, int /*most_threads*/) {
-  return is_in_f32(row) || row.device->is_host ||
+  return is_in_f32(row) || row.device->has_threads() ||
          (row.spec.execution == Execution::graph && row.spec.placement == Placement::resident &&
           row.spec.products == ProductChoice::heuristic);
 }
@@ -121,7 +121,7 @@ std::unique_ptr<PreparedBenchmark> make_training(RowContext& context, const RowS
 /// Of large steps, how they are launched, and where their data lies, says little. Each is verified
 /// for seconds.
 bool is_minibatch_worth_minutes(const Row& row, int most_threads) {
-  if (row.device->is_host) {
+  if (row.device->has_threads()) {
     return is_in_f32(row) && row.spec.threads == most_threads;
   }
   const std::optional<Execution> execution = row.spec.execution;
@@ -272,7 +272,8 @@ ForwardProgram Training::prepare_pass(const TrainingPlan& plan, const Target& as
   CompiledNetwork compiled = compile(
       backend, workload, target, result,
       [&](const Plan& planned) {
-        const double own = target.device->is_host ? static_cast<double>(planned.bytes()) : 0;
+        const double own =
+            target.device->has_own_memory() ? 0 : static_cast<double>(planned.bytes());
         require_memory(plan,
                        bytes_of_data(plan) + own + static_cast<double>(reference_bytes(of_rows)));
         data = data_of(plan.task, plan.options.rows);
@@ -308,7 +309,8 @@ std::unique_ptr<PreparedBenchmark> make_pass(RowContext& context, const RowSpec&
                                              Result& result) {
   Training& training = context.training_of(row);
   const Target target = target_of(row, context.devices);
-  const bool returns = !target.device->is_host && target.options.placement != Placement::resident;
+  const bool returns =
+      target.device->has_own_memory() && target.options.placement != Placement::resident;
   return std::make_unique<PreparedPass>(
       training.prepare_pass(training.plan_of(row), target, result), returns, result);
 }

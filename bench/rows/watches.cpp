@@ -386,7 +386,7 @@ EnergyWatch::Readings EnergyWatch::read(const GpuJoules& gpu_joules) {
 }
 
 void EnergyWatch::before(const Device& device) {
-  is_host_ = device.is_host;
+  has_own_memory_ = device.has_own_memory();
   before_ = read([&device] { return device.backend->state().joules; });
 }
 
@@ -425,14 +425,14 @@ void EnergyWatch::count(std::int64_t iterations, nlohmann::ordered_json& counter
   }
   const auto of_one = [&](double joules) { return joules / static_cast<double>(iterations); };
   const std::optional<double> own = between(before_, after_);
-  const std::optional<double> of_gpu = is_host_ ? std::nullopt : taken_by_gpu(before_, after_);
+  const auto of_gpu = taken_by_gpu(before_, after_);
   if (of_gpu) {
     counters["joules_gpu"] = of_one(*of_gpu);
   }
   if (own) {
     counters[of_whole_machine_ ? "joules_machine" : "joules_cpu"] = of_one(*own);
   }
-  if (own && (is_host_ || of_whole_machine_ || of_gpu)) {
+  if (own && (!has_own_memory_ || of_whole_machine_ || of_gpu)) {
     counters["joules"] = of_one(*own + (of_whole_machine_ ? 0 : of_gpu.value_or(0)));
   }
 }

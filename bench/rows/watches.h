@@ -190,8 +190,8 @@ class EnergyWatch {
   std::string gpu_reason_;       ///< why it does not
   bool of_whole_machine_ = false;
   double shortest_seconds_ = least_seconds;
-  bool is_host_ = true;  ///< the row's device
-  std::string reason_;   ///< why there is no meter, or why it did not tell
+  bool has_own_memory_ = false;  ///< the row's device, and so meters of its own
+  std::string reason_;           ///< why there is no meter, or why it did not tell
   Readings before_, after_;
 };
 

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "command_line/networks.h"
-#include "crossover/backend.h"
+#include "crossover/backends.h"
 #include "crossover/cost.h"
 #include "crossover/executions.h"
 #include "crossover/product.h"
@@ -32,7 +33,6 @@ std::int64_t input_bytes(const Workload& workload, const Step& step) {
 
 MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const Program& program,
                             const CompileOptions& options, const Device& device) {
-  const bool on_cpu = device.is_host;
   MinimumWork least{.flops = counted.flops};
   if (options.precision == Precision::f32) {
     least.flops -= counted.avoidable_flops;
@@ -50,10 +50,11 @@ MinimumWork minimum_work_of(const Workload& workload, const Cost& counted, const
     least.memory_bytes += memory[static_cast<std::size_t>(run.step)];
     least.bytes_to_device += copied[static_cast<std::size_t>(run.step)];
   }
-  if (options.loss_every_step && !on_cpu) {
+  if (options.loss_every_step && device.has_own_memory()) {
     least.bytes_from_device = static_cast<double>(workload.order.size() * sizeof(float));
   }
-  if (!on_cpu) {  // a CPU's calls cost too little, and too unlike each other, for a ceiling
+  if (!device.has_threads()) {  // a CPU's calls cost too little, and too unlike each other, for a
+                                // ceiling
     least.launches = static_cast<double>(program.facts().launches);
     least.graph =
         options.execution == Execution::graph || options.execution == Execution::graph_epoch;
@@ -115,7 +116,7 @@ int instances_of(int repetitions, double seconds, double making_seconds, int mos
 ExpectedSeconds expected_seconds(const Device& device, int threads, const Effort& effort,
                                  int most_instances, const ExpectedWork& work) {
   const auto& [repetitions, min_time_seconds] = effort;
-  const bool on_gpu = !device.is_host;
+  const bool on_gpu = !device.has_threads();
   const Rates& rates = on_gpu ? rates_of_gpu : rates_of_thread;
   const double speed = on_gpu ? 1 : std::sqrt(std::max(1, threads));
   const double iteration = iteration_seconds(rates, speed, work);
@@ -189,9 +190,8 @@ bool is_counted(const RowSpec& mode, const Arguments& arguments) {
 }
 
 /// By execution and placement.
-Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
+Json gpu_launches(const Backend& gpu, const Workload& epoch, const Arguments& arguments) {
   Json json = Json::object();
-  const auto gpu = make_planned_gpu();
   for (const RowSpec& mode : every_gpu_mode()) {
     if (!is_counted(mode, arguments)) {
       continue;
@@ -201,7 +201,7 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
     options.loss_every_step = arguments.loss_every_step;
     try {
       json[text_of(mode, &RowSpec::execution)][text_of(mode, &RowSpec::placement)] =
-          gpu->estimate(gpu->optimize(epoch, options), options).launches;
+          gpu.estimate(gpu.optimize(epoch, options), options).launches;
     } catch (const Unsupported&) {
       if (options.execution != Execution::persistent) {  // which takes few networks
         throw;
@@ -211,43 +211,39 @@ Json gpu_launches(const Workload& epoch, const Arguments& arguments) {
   return json;
 }
 
-/// By device, on a GPU by execution and placement too: what a row's counter of that name says. A
-/// backend that lacks an operation says nothing.
-Json device_launches(const Workload& epoch, const Arguments& arguments) {
+/// By device what `count` says of its backend; one that lacks an operation or the precision says
+/// nothing.
+Json by_device(const std::function<Json(const BackendKind& kind, const Backend& planned)>& count) {
   Json json = Json::object();
-  try {
-    const auto cpu = make_cpu_backend();
-    json["cpu"] = cpu->estimate(cpu->optimize(epoch), {}).launches;
-  } catch (const Unsupported&) {
-    // nothing is left to say
-  }
-  try {
-    json["cuda"] = gpu_launches(epoch, arguments);
-  } catch (const Unsupported&) {
-    // nothing is left to say
+  for (const BackendKind& kind : backends()) {
+    try {
+      json[kind.name] = count(kind, *kind.describe(""));
+    } catch (const Unsupported&) {
+      // nothing is left to say
+    }
   }
   return json;
 }
 
-/// What training takes of each device's memory with all rows there, eagerly; a backend that lacks
-/// an operation or the precision says nothing.
+/// On a GPU by execution and placement too: what a row's counter of that name says.
+Json device_launches(const Workload& epoch, const Arguments& arguments) {
+  return by_device([&](const BackendKind& kind, const Backend& planned) {
+    return kind.has_threads ? Json(planned.estimate(planned.optimize(epoch), {}).launches)
+                            : gpu_launches(planned, epoch, arguments);
+  });
+}
+
+/// What training takes of each device's memory with all rows there, eagerly.
 Json device_bytes(const Workload& epoch, const Arguments& arguments) {
-  Json json = Json::object();
   const CompileOptions options{.precision = arguments.precisions.front()};
-  try {
-    const auto cpu = make_cpu_backend();
-    json["cpu"] = {{"bytes", cpu->plan(cpu->optimize(epoch, options), options)->bytes()}};
-  } catch (const Unsupported&) {
-    // nothing is left to say
-  }
-  try {
-    const auto gpu = make_planned_gpu();
-    const Estimate asked = gpu->estimate(gpu->optimize(epoch, options), options);
-    json["cuda"] = {{"bytes", asked.bytes}, {"workspace_bytes", asked.workspace_bytes}};
-  } catch (const Unsupported&) {
-    // nothing is left to say
-  }
-  return json;
+  return by_device([&](const BackendKind& kind, const Backend& planned) -> Json {
+    const Workload own = planned.optimize(epoch, options);
+    if (!kind.has_own_memory) {
+      return {{"bytes", planned.plan(own, options)->bytes()}};
+    }
+    const Estimate asked = planned.estimate(own, options);
+    return {{"bytes", asked.bytes}, {"workspace_bytes", asked.workspace_bytes}};
+  });
 }
 
 Json epoch_json(const Workload& epoch, const Arguments& arguments) {

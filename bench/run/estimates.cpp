@@ -13,7 +13,7 @@ constexpr double doubt = 2;
 
 /// Rows of one kind are misjudged alike.
 std::string kind_of(const Row& row) {
-  return family_of(row.spec).name + (row.device->is_host ? " cpu" : " gpu") +
+  return family_of(row.spec).name + " " + row.device->name() +
          (is_of_a_peer(row) ? " of a peer" : "");
 }
 

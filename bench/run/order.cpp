@@ -27,7 +27,7 @@ using Names = std::vector<std::string>;
 
 bool trains_epochs(const Row& row) { return family_of(row.spec).trains == Trains::epochs; }
 
-bool on_gpu(const Row& row) { return !row.device->is_host; }
+bool on_gpu(const Row& row) { return !row.device->has_threads(); }
 
 /// The network's ladder; empty where it is on none, or where the row is of no network.
 std::string ladder_of_row(const Row& row) { return ladder_of(row.spec.model.value_or("")); }

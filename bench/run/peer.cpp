@@ -207,7 +207,7 @@ void Peer::add(const Json& told, const Row& like, Devices& devices, Rows& rows,
     row.spec = spec_told(one, like);
     const std::string name = row_name(row.spec);
     if (!rows.has(name)) {
-      Device* const device = find_device(row.spec, devices);
+      Device* const device = devices.find(row.spec.device.value_or(""));
       row.device = device == nullptr ? &devices.cpu() : device;  // nobody knows a command's
       row.worker = &with(one.value("environment", Variables()));
       finish(name, row);

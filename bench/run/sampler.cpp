@@ -69,7 +69,7 @@ Json Sampler::ask(Row& row, const Json& request) {
   if (has_ended) {
     prepared_.erase(&worker);
     answer["ended_worker"] = true;
-    if (!row.device->is_host) {
+    if (row.device->has_own_memory()) {
       look_after_gpu(row, answer["error_message"], seconds_since(start));
     }
   } else if (answer.value("device_failed", false)) {
@@ -104,7 +104,7 @@ void Sampler::look_after_gpu(Row& row, const std::string& error, double lost_sec
   } else if (&worker == &worker_) {
     try {
       const Json described = worker.ask({{"do", "describe"}}, options_.patience_seconds);
-      if (described.value("gpu", Json()).is_null()) {
+      if (!described.value("devices", Json()).contains(row.device->name())) {
         give_up(*row.device, error);
       }
     } catch (const WorkerEnded& /*again*/) {
@@ -116,7 +116,7 @@ void Sampler::look_after_gpu(Row& row, const std::string& error, double lost_sec
 void Sampler::give_up(Device& gpu, const std::string& reason) {
   gpu.failure = reason;
   say("the GPU is lost, and its other rows are left out: " + reason);
-  worker_.replace({"--cuda=off"});  // whoever asks for a lost GPU may wait for ever
+  worker_.replace({"--" + gpu.name() + "=off"});  // whoever asks for a lost GPU may wait for ever
   prepared_.erase(&worker_);
 }
 

@@ -367,7 +367,7 @@ void Schedule::begin_second_tries() {
   std::vector<PlannedRow> again;
   for (const std::string& name : estimates_.names()) {
     const Row& row = rows_[name];
-    if (row.record.ended_worker && !row.device->is_host && row.device->failure.empty() &&
+    if (row.record.ended_worker && row.device->has_own_memory() && row.device->failure.empty() &&
         estimates_.admits({name}, (1 + tolerated_share_of_budget) * estimates_.budget())) {
       rows_[name].turns.is_closed = false;
       again.push_back({.name = name, .pass = "again"});

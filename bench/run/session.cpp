@@ -156,11 +156,10 @@ void tell_of_load() {
   }
 }
 
-/// What the first GPU took so far, where its driver tells. This process does not touch it: the
-/// worker that has it is asked.
+/// This process does not touch it: the worker that has it is asked.
 std::optional<double> joules_of_gpu(const Session& session) {
   if (session.arguments.in_process) {
-    return session.devices.gpus().front().backend->state().joules;
+    return session.devices.joules_of_gpu();
   }
   try {
     const nlohmann::json told =
@@ -173,8 +172,8 @@ std::optional<double> joules_of_gpu(const Session& session) {
 
 /// Empty where the plan has no rows on a GPU.
 EnergyWatch::GpuJoules gpu_joules(const Session& session, const std::vector<PlannedRow>& plan) {
-  if (std::ranges::all_of(plan, [&](const PlannedRow& planned) {
-        return session.rows[planned.name].device->is_host;
+  if (std::ranges::none_of(plan, [&](const PlannedRow& planned) {
+        return session.rows[planned.name].device->has_own_memory();
       })) {
     return {};
   }
@@ -354,8 +353,11 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     }
     file.emplace(out, std::move(locks), std::move(context), spent, std::move(earlier));
   }
-  if (devices.gpus().empty() && arguments.cuda != CudaUse::off) {
-    say("no GPU rows: " + devices.gpu_reason);
+  for (const auto& [name, reason] : devices.missing) {
+    const BackendKind& kind = backend_named(name);
+    if (devices.find(name) == nullptr && use_of(arguments.uses, kind) != DeviceUse::off) {
+      say("no " + kind.word + " rows: " + reason);
+    }
   }
   if (!plan.empty()) {
     tell_of_load();

@@ -18,14 +18,10 @@ namespace crossover::bench {
 
 namespace {
 
-/// What the first GPU took so far; empty where its driver does not tell.
+/// Empty where there is no GPU, or its driver does not tell.
 Json joules_json(const Devices& devices) {
-  if (!devices.gpus().empty()) {
-    if (const std::optional<double> joules = devices.gpus().front().backend->state().joules) {
-      return {{"joules", *joules}};
-    }
-  }
-  return Json::object();
+  const std::optional<double> joules = devices.joules_of_gpu();
+  return joules ? Json{{"joules", *joules}} : Json::object();
 }
 
 }  // namespace
@@ -34,8 +30,7 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
   // Whatever else prints, prints to standard error.
   const Pipes pipes{.from = STDIN_FILENO, .to = dup(STDOUT_FILENO)};
   dup2(STDERR_FILENO, STDOUT_FILENO);
-  Devices devices =
-      find_devices(arguments.cuda == CudaUse::off ? CudaUse::off : CudaUse::automatic, ranks);
+  Devices devices = find_devices(arguments.uses, ranks);
   if (ranks != nullptr) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // with the launcher
     if (ranks->rank() > 0) {
@@ -89,9 +84,15 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
   try {
     return described_devices(child.ask(request, limit_seconds));
   } catch (const WorkerEnded& error) {
-    child.replace({"--cuda=off"});
+    std::vector<std::string> words;
+    for (const BackendKind& kind : other_backends()) {
+      words.push_back("--" + kind.name + "=off");
+    }
+    child.replace(words);
     Devices devices = described_devices(child.ask(request, limit_seconds));
-    devices.gpu_reason = std::string("looking for one failed: ") + error.what();
+    for (auto& [kind, reason] : devices.missing) {
+      reason = std::string("looking for one failed: ") + error.what();
+    }
     return devices;
   }
 }

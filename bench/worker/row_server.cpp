@@ -102,7 +102,7 @@ class Collector : public benchmark::BenchmarkReporter {
 /// turn and it takes next to no time; a first repetition has its trials.
 void warm_up(PreparedBenchmark& prepared, const Device& device, bool is_first, bool after_another,
              double iteration_seconds, double min_time_seconds) {
-  if (device.is_host) {
+  if (device.has_threads()) {
     if (after_another && iteration_seconds > 0 && iteration_seconds < warm_up_seconds) {
       prepared.run();
     }

@@ -248,7 +248,6 @@ class Plan {
 };
 
 struct Description {
-  std::string device;                            ///< "cpu", "cuda": as in the names of rows
   std::int64_t cache_bytes = 0;                  ///< a GPU's last-level cache; 0: unknown
   std::int64_t memory_bytes = 0;                 ///< a GPU's own; 0: none
   int multiprocessors = 0;                       ///< of a GPU
@@ -317,20 +316,17 @@ class Backend {
 /// oneDNN; always available.
 std::unique_ptr<Backend> make_cpu_backend();
 
-/// A GPU, or the reason why there is none; exactly one of the two is set.
-struct CudaBackend {
+/// A device, or the reason why there is none; exactly one of the two is set.
+struct FoundBackend {
   std::unique_ptr<Backend> backend;
   std::string reason;  ///< "none (built without CUDA)", "none (no NVIDIA driver ...)"
 };
 
 /// cuBLASLt, cuDNN where it was found, and our own kernels, on the first device. A missing GPU is
-/// not an error.
-CudaBackend make_cuda_backend();
-
-/// The same on a GPU of this rank's own, with NCCL's sums over the ranks, which outlive it: what
-/// compiles for them. All ranks call it at once. Throws Unsupported, on all of them alike, where
-/// there are GPUs but not one for each rank, or NCCL does not do it.
-CudaBackend make_cuda_backend(Ranks& ranks);
+/// not an error. With `ranks`, which outlive it: on a GPU of this rank's own, with NCCL's sums over
+/// them: what compiles for them. All ranks call it at once. Throws Unsupported, on all of them
+/// alike, where there are GPUs but not one for each rank, or NCCL does not do it.
+FoundBackend make_cuda_backend(Ranks* ranks = nullptr);
 
 /// A GPU that is not here, with every precision, and the memory and cache of one for data centres:
 /// tells what a row would be, and throws Unsupported with the reason where it would run.

@@ -360,7 +360,7 @@ class CopiesPlan : public Plan {
   }
 
  private:
-  [[nodiscard]] bool is_gpu() const { return own_.describe().device != "cpu"; }
+  [[nodiscard]] bool is_gpu() const { return own_.describe().memory_bytes > 0; }
   [[nodiscard]] std::int64_t programs() const { return copies_.count() / first_->copies(); }
 
   /// Each by the thread that will train it: so its memory lies near, and denormal numbers are zero

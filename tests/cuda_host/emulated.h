@@ -18,7 +18,7 @@ constexpr unsigned all_epilogues = ~0U;  ///< as Device::refused_epilogues
 
 /// The emulated GPU as it is set now.
 inline std::unique_ptr<Backend> gpu() {
-  CudaBackend made = make_cuda_backend();
+  FoundBackend made = make_cuda_backend();
   EXPECT_EQ(made.reason, "");
   return std::move(made.backend);
 }

@@ -23,7 +23,7 @@ Training tiny_training() {
 
 /// A whole life: found, compiled, trained, verified.
 void live_a_life(const Training& training, const CompileOptions& options) {
-  const CudaBackend made = make_cuda_backend();
+  const FoundBackend made = make_cuda_backend();
   if (!made.backend) {
     throw Unsupported(made.reason);
   }
@@ -197,7 +197,7 @@ TEST(EmulatedDiscovery, SaysWhyThereIsNone) {
   const auto reason = [](auto change) {
     cuda_host::reset();
     change(cuda_host::device());
-    const CudaBackend made = make_cuda_backend();
+    const FoundBackend made = make_cuda_backend();
     EXPECT_EQ(made.backend, nullptr);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "an error is left for whoever asks next";
     return made.reason;
@@ -214,10 +214,10 @@ TEST(EmulatedDiscovery, SaysWhyThereIsNone) {
 }
 
 TEST(EmulatedDiscovery, FindsTheDevice) {
-  const CudaBackend made = make_cuda_backend();
+  const FoundBackend made = make_cuda_backend();
   ASSERT_NE(made.backend, nullptr);
   const Description description = made.backend->describe();
-  EXPECT_EQ(description.device, "cuda");
+  EXPECT_GT(description.memory_bytes, 0);
   EXPECT_EQ(description.libraries.at("gpu"), "Emulated GPU");
 }
 
@@ -225,7 +225,7 @@ TEST(EmulatedMemoryLimit, ThrowsWithBothNumbers) {
   cuda_host::device().bytes = 1 << 20U;
   cuda_host::device().bytes_of_others = 1 << 19U;
   const Training training = tiny_training();
-  const CudaBackend made = make_cuda_backend();
+  const FoundBackend made = make_cuda_backend();
   EXPECT_THAT(message_of<OutOfMemory>(
                   [&] { static_cast<void>(made.backend->compile(training.workload, {})); }),
               HasSubstr("524288 of 1048576 are free"));

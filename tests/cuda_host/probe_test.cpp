@@ -18,7 +18,7 @@ using cuda_host::Order;
 using testing::HasSubstr;
 
 std::unique_ptr<Probe> made(const ProbeSpec& spec) {
-  const CudaBackend gpu = make_cuda_backend();
+  const FoundBackend gpu = make_cuda_backend();
   if (!gpu.backend) {
     throw Unsupported(gpu.reason);
   }
@@ -153,7 +153,7 @@ TEST(EmulatedProbe, CopiesAsOftenAsItSays) {
 }
 
 TEST(EmulatedProbe, SaysWhatTheGpuHasNot) {
-  const CudaBackend gpu = make_cuda_backend();
+  const FoundBackend gpu = make_cuda_backend();
   for (const ProbeSpec& spec :
        {ProbeSpec(CopyProbe{.direction = Direction::host_to_host, .bytes = 1}),
         ProbeSpec(FmaProbe{.precision = Precision::bf16, .values = 1, .length = 1}),
@@ -161,7 +161,7 @@ TEST(EmulatedProbe, SaysWhatTheGpuHasNot) {
     EXPECT_THROW(static_cast<void>(gpu.backend->make_probe(spec)), Unsupported) << spec.index();
   }
   cuda_host::device().major = 7;
-  const CudaBackend older = make_cuda_backend();
+  const FoundBackend older = make_cuda_backend();
   for (const Precision precision :
        {Precision::f32, Precision::tf32, Precision::bf16, Precision::f16}) {
     const std::string missing = older.backend->missing_for(precision);

@@ -223,7 +223,7 @@ TEST(EmulatedRefusal, ByCublasLtItselfTakesTheNextAlgorithm) {
 
 TEST(EmulatedLibrary, ThatTheMemoryDoesNotHoldIsNoFailure) {
   const Workload workload = epoch(networks().front(), Precision::f32);
-  const CudaBackend made = make_cuda_backend();
+  const FoundBackend made = make_cuda_backend();
   cuda_host::device().bytes = std::size_t{100} << 20U;
   cuda_host::device().library_bytes = std::size_t{101} << 20U;
   const auto compile = [&] { static_cast<void>(made.backend->compile(workload, {})); };

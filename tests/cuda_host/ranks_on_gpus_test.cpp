@@ -84,7 +84,7 @@ std::string verdict(const Trained& training, CompileOptions options, const Emula
   std::string what;
   on_processes(emulated.ranks, [&](Ranks& ranks) {
     emulated.reset(ranks.rank());
-    const CudaBackend gpu = make_cuda_backend(ranks);
+    const FoundBackend gpu = make_cuda_backend(&ranks);
     ASSERT_EQ(gpu.reason, "");
     if (ranks.rank() > 0) {
       follow(ranks, [&](const std::string& /*row*/) {
@@ -182,7 +182,7 @@ TEST(RanksOnGpus, WhatIsForOneProcessIsRefused) {
 TEST(RanksOnGpus, SumByThemselves) {
   on_processes(3, [](Ranks& ranks) {
     Emulated{.ranks = 3}.reset(ranks.rank());
-    const CudaBackend gpu = make_cuda_backend(ranks);
+    const FoundBackend gpu = make_cuda_backend(&ranks);
     if (ranks.rank() > 0) {
       follow(ranks, [&](const std::string& row) {
         EXPECT_EQ(row, "the row");
@@ -212,7 +212,7 @@ std::string refusal(int size, const std::function<void(int rank)>& change) {
     change(ranks.rank());
     std::string own;
     const std::string refused =
-        message_of<Unsupported>([&] { own = make_cuda_backend(ranks).reason; });
+        message_of<Unsupported>([&] { own = make_cuda_backend(&ranks).reason; });
     own += refused;
     std::vector<char> of_first(own.begin(), own.end());
     of_first.resize(1000);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/times.h"
+#include "crossover/backends.h"
 #include "crossover/executions.h"
 #include "rows/families.h"
 #include "run/refine/search.h"
@@ -104,7 +105,7 @@ using Ways = std::vector<const MeasuredWay*>;
 
 int cpu_threads_of(const MeasuredWay* way) { return value_of(way->spec, &RowSpec::threads); }
 
-bool is_on_cpu(const RowSpec& way) { return way.device == "cpu"; }
+bool is_on_cpu(const RowSpec& way) { return way.device == backends().front().name; }
 
 Ways ways_on(const Work& work, bool cpu) {
   Ways ways;

@@ -98,8 +98,7 @@ class CpuBackend : public Backend {
  public:
   [[nodiscard]] Description describe() const override {
     const dnnl_version_t* version = dnnl_version();
-    return {.device = "cpu",
-            .libraries = {
+    return {.libraries = {
                 {"onednn", std::to_string(version->major) + "." + std::to_string(version->minor) +
                                "." + std::to_string(version->patch)},
                 {"onednn_isa", isa_name(dnnl::get_effective_cpu_isa())},

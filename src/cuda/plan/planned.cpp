@@ -30,8 +30,7 @@ bool has_convolutions(const Workload& workload) {
 }  // namespace
 
 Description PlannedGpu::describe() const {
-  return {.device = "cuda",
-          .cache_bytes = 60 << 20,
+  return {.cache_bytes = 60 << 20,
           .memory_bytes = std::int64_t{80} << 30,
           .libraries = {{"gpu", "planned"}}};
 }

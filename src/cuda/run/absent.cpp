@@ -4,7 +4,6 @@
 
 namespace crossover {
 
-CudaBackend make_cuda_backend() { return {.reason = "none (built without CUDA)"}; }
-CudaBackend make_cuda_backend(Ranks& /*ranks*/) { return make_cuda_backend(); }
+FoundBackend make_cuda_backend(Ranks* /*ranks*/) { return {.reason = "none (built without CUDA)"}; }
 
 }  // namespace crossover

@@ -192,8 +192,7 @@ class GpuBackend : public PlannedGpu {
     if (collectives_) {
       libraries.emplace("nccl", nccl_version());
     }
-    return {.device = "cuda",
-            .cache_bytes = gpu.l2CacheSize,
+    return {.cache_bytes = gpu.l2CacheSize,
             .memory_bytes = static_cast<std::int64_t>(gpu.totalGlobalMem),
             .multiprocessors = gpu.multiProcessorCount,
             .start_seconds = device_.start_seconds,
@@ -308,24 +307,18 @@ std::unique_ptr<Backend> make_backend(const Device& device, MakeProductLibrary m
 
 }  // namespace cuda
 
-CudaBackend make_cuda_backend() {
+FoundBackend make_cuda_backend(Ranks* ranks) {
   constexpr int first = 0;
-  const cuda::Discovery found = cuda::discover(first);
-  if (!found.reason.empty()) {
-    return {.reason = found.reason};
+  cuda::GpuOfRank found = ranks == nullptr
+                              ? cuda::GpuOfRank{.gpu = cuda::discover(first), .collectives = {}}
+                              : cuda::gpu_of_rank(*ranks);
+  if (!found.gpu.reason.empty()) {
+    return {.reason = found.gpu.reason};
   }
   try {
     static_cast<void>(cublasLtGetVersion());
   } catch (const Unsupported& missing) {
     return {.reason = missing.what()};
-  }
-  return {.backend = cuda::make_backend(found.device, cuda::make_cublaslt_library)};
-}
-
-CudaBackend make_cuda_backend(Ranks& ranks) {
-  cuda::GpuOfRank found = cuda::gpu_of_rank(ranks);
-  if (!found.gpu.reason.empty()) {
-    return {.reason = found.gpu.reason};
   }
   return {.backend = cuda::make_backend(found.gpu.device, cuda::make_cublaslt_library,
                                         cuda::make_cudnn_library, std::move(found.collectives))};
