@@ -7,7 +7,6 @@
 #include "crossover/fingerprint.h"
 #include "crossover/network_file.h"
 #include "rows/device.h"
-#include "rows/training.h"
 
 namespace crossover::bench {
 namespace {
@@ -33,20 +32,6 @@ const FamilyRows* rows_of(const RowSpec& row) {
 }
 
 }  // namespace
-
-RowContext::RowContext(const Arguments& its_arguments, Devices& its_devices)
-    : arguments(its_arguments), devices(its_devices) {}
-
-RowContext::~RowContext() = default;
-
-Training& RowContext::training_of(const RowSpec& row) {
-  const BenchmarkFamily& its = family_of(row);
-  std::unique_ptr<Training>& training = trainings_[its.family];
-  if (training == nullptr) {
-    training = std::make_unique<Training>(arguments, its.trains);
-  }
-  return *training;
-}
 
 std::string RowContext::network_of(const RowSpec& row) const {
   const std::optional<Task> task = find_task(arguments, row.model.value_or(""));
@@ -78,7 +63,7 @@ Followed followed(RowContext& context, const RowSpec& row) {
             .whole = {},
             .options = {}};
   }
-  const TrainingPlan plan = context.training_of(row).plan_of(row);
+  const TrainingPlan plan = training_plan_of(row, context.arguments, context.references);
   return {.backend = backend,
           .model = plan.task.model,
           .whole = plan.options,

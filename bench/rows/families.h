@@ -12,31 +12,22 @@
 #include "crossover/shared_training.h"
 #include "rows/device.h"
 #include "rows/row.h"
+#include "rows/training/references.h"
 
 namespace crossover::bench {
 
-class Training;
-
 /// What rows are made from, in the process that measures them: the command line, the devices, and
 /// what rows that train one network share.
-class RowContext {
- public:
-  RowContext(const Arguments& its_arguments, Devices& its_devices);
-  RowContext(const RowContext&) = delete;
-  RowContext& operator=(const RowContext&) = delete;
-  ~RowContext();
-
-  /// Of the row's family, which trains networks.
-  Training& training_of(const RowSpec& row);
+struct RowContext {
+  RowContext(const Arguments& its_arguments, Devices& its_devices)
+      : arguments(its_arguments), devices(its_devices), references(its_arguments.data) {}
 
   /// The fingerprint of the network that the row is of; empty where it is of none.
   [[nodiscard]] std::string network_of(const RowSpec& row) const;
 
   const Arguments& arguments;
   Devices& devices;
-
- private:
-  std::map<RowFamily, std::unique_ptr<Training>> trainings_;
+  References references;
 };
 
 /// Plans the rows that the command line asks for. UsageError where it can't be carried out.
