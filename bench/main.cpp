@@ -22,16 +22,18 @@
 #include "command_line/arguments.h"
 #include "crossover/dataset.h"
 #include "crossover/network_file.h"
+#include "families/device.h"
+#include "families/families.h"
+#include "families/networks.h"
+#include "families/order.h"
 #include "file/context.h"
-#include "rows/device.h"
-#include "rows/families.h"
+#include "process/bench_worker.h"
+#include "process/ranks.h"
 #include "rows/row.h"
-#include "rows/work.h"
-#include "run/order.h"
 #include "run/peer.h"
+#include "run/plan.h"
 #include "run/session.h"
-#include "worker/bench_worker.h"
-#include "worker/ranks.h"
+#include "worker/local_worker.h"
 
 namespace crossover::bench {
 namespace {
@@ -96,6 +98,18 @@ void require_devices(const DeviceUses& uses, Devices& devices) {
   }
 }
 
+/// On devices that may be used and are not here.
+std::vector<std::string> remarks_on(const DeviceUses& uses, Devices& devices) {
+  std::vector<std::string> remarks;
+  for (const auto& [name, reason] : devices.missing) {
+    const BackendKind& kind = backend_named(name);
+    if (devices.find(name) == nullptr && use_of(uses, kind) != DeviceUse::off) {
+      remarks.push_back("no " + kind.word + " rows: " + reason);
+    }
+  }
+  return remarks;
+}
+
 /// UsageError where a variable makes another arithmetic of a GPU's f32.
 void require_plain_f32(const Devices& devices) {
   for (char** entry = environ; *entry != nullptr && !devices.gpus().empty(); ++entry) {
@@ -150,7 +164,8 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   Rows rows = register_all(arguments, devices);
   std::vector<PlannedRow> plan = ordered(rows, selected(rows.names(), arguments.filter),
                                          arguments.sweep, arguments.budget_seconds.has_value());
-  join(peers, plan, arguments, devices, rows);
+  const NetworkFacts networks = network_facts(arguments);
+  join(peers, plan, networks, devices, rows);
   keep_programs(plan, arguments, rows);
   if (arguments.peers_share) {
     keep_share_of_peers(plan, rows, *arguments.peers_share, arguments.budget_seconds);
@@ -181,8 +196,20 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   }
   RowContext context(arguments, devices);
   const std::unique_ptr<Worker> local =
-      child ? nullptr : local_worker(rows_of(context), energy_watch_of(arguments));
-  Session session{arguments, command, devices, rows, child ? *child : *local, peers, spent};
+      child ? nullptr
+            : local_worker(rows_of(context), energy_watch_of(arguments.energy, arguments.meter));
+  Session session{
+      .options = arguments,
+      .devices = devices,
+      .rows = rows,
+      .worker = child ? *child : *local,
+      .peers = peers,
+      .spent = spent,
+      .remarks = remarks_on(arguments.uses, devices),
+      .networks = networks,
+      .ladders = ladders_of(),
+      .context = [&] { return context_json(arguments, command, devices); },
+      .add_size = [&](const std::string& model) { add_size(model, arguments, devices, rows); }};
   const bool is_complete = measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
   return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossover/backends.h"
 
-#include <algorithm>
-#include <stdexcept>
-
 namespace crossover {
 
 const std::vector<BackendKind>& backends() {
@@ -23,17 +20,6 @@ const std::vector<BackendKind>& backends() {
        .describe = make_planned_gpu},
   };
   return all;
-}
-
-std::span<const BackendKind> other_backends() { return std::span(backends()).subspan(1); }
-
-const BackendKind& backend_named(const std::string& name) {
-  const auto at = std::find_if(backends().begin(), backends().end(),
-                               [&](const BackendKind& kind) { return kind.name == name; });
-  if (at == backends().end()) {
-    throw std::out_of_range("no backend is called '" + name + "'");
-  }
-  return *at;
 }
 
 }  // namespace crossover

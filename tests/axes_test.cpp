@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../bench/command_line/axes.h"
+#include "../bench/axes/axes.h"
 
 #include <benchmark/benchmark.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "../bench/command_line/arguments.h"
-#include "../bench/rows/families.h"
+#include "../bench/families/families.h"
+#include "crossover/training.h"
 
 namespace crossover::bench {
 namespace {
@@ -118,6 +119,10 @@ TEST(Axes, OrderTheKeysOfAName) {
             "execution:eager/data:resident/products:autotuned");
 }
 
+TEST(Axes, LeaveUnsaidTheBucketsThatATrainingHasByItself) {
+  EXPECT_EQ(RowSpec().bucket_bytes, TrainingOptions().bucket_bytes);
+}
+
 TEST(Axes, LeaveOutOfNamesWhatGoesWithoutSaying) {
   EXPECT_EQ(row_name(spec_in({{"family", "Epoch"},
                               {"accumulate", "1"},
@@ -138,11 +143,10 @@ TEST(Axes, TextsOfAnotherKeyOrValueAreRefused) {
     return "";
   };
   EXPECT_EQ(refusal("device", "cpu"), "");
-  EXPECT_EQ(refusal("nodes", "2"),
-            "no axis 'nodes'; add it to the table in bench/command_line/axes.cpp");
+  EXPECT_EQ(refusal("nodes", "2"), "no axis 'nodes'; add it to the table in bench/axes/axes.cpp");
   EXPECT_EQ(refusal("data", "residnet"),
             "the axis 'data' has no value 'residnet'; add it to the table in "
-            "bench/command_line/axes.cpp");
+            "bench/axes/axes.cpp");
   EXPECT_EQ(refusal("width", "2x"), "a configuration's 'width' is no number but '2x'");
   EXPECT_EQ(refusal("cpu_threads", "0"), "--threads: '0' is not a whole number from 1 to 4096");
 }

@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "../bench/axes/flag.h"
 #include "../bench/command_line/arguments.h"
-#include "../bench/command_line/flag.h"
+#include "../bench/families/families.h"
+#include "../bench/families/networks.h"
 #include "../bench/file/earlier_run.h"
-#include "../bench/rows/families.h"
 #include "../bench/rows/row.h"
 #include "../bench/run/refine/refine.h"
 #include "../bench/worker/worker.h"
@@ -58,6 +59,8 @@ Family wide_family() {
           .ladder = "wide",
           .sizes = sizes};
 }
+
+bool is_on_disc(const std::string& row) { return is_on_a_ladder(row, ladders_of()); }
 
 std::vector<Family> both_ladders() { return {disc_family(), wide_family()}; }
 
@@ -122,13 +125,14 @@ class Formula {
 
   [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
     return find_contest(
-        kind, rows, [&](const std::string& name) { return taken[name]; }, cores, both_ladders());
+        kind, rows, [&](const std::string& name) { return taken[name]; }, cores,
+        ladders_of(both_ladders()));
   }
 
   Json refined(Refine kind, const RefineLimits& limits = {},
                const std::vector<std::string>& models = {}) {
     Json last;
-    refine(kind, arguments_, devices_, rows,
+    refine(kind, rows,
            {.repeat =
                 [&](const std::string& name) {
                   order.push_back(name);
@@ -138,14 +142,18 @@ class Formula {
             .finish = [&](const std::string& name) { finished.push_back(name); },
             .renew = [] {},
             .seconds = [&](const std::string& name) { return taken[name]; },
+            .bring =
+                [&](const std::string& model) {
+                  add_size(model, arguments_, devices_, rows, both_ladders());
+                },
+            .ladders = ladders_of(both_ladders()),
             .join =
                 [&](const std::string& name) {
                   if (other_answers) {
                     add_other(name);
                   }
                 },
-            .models = models,
-            .networks = both_ladders()},
+            .models = models},
            limits, [&](const Json& json) { last = json; });
     return last;
   }
@@ -387,7 +395,7 @@ TEST(RefineRun, AnEarlierRunsSizesAreRungs) {
                      R"({"run_type": "iteration", "real_time": 3, "cpu_time": 2})"}});
   }
   run.context["crossover"]["refinements"] = Json::array({{{"complete", false}}});
-  const EarlierSizes sizes = earlier_sizes(run, is_on_a_ladder);
+  const EarlierSizes sizes = earlier_sizes(run, is_on_disc);
   EXPECT_EQ(sizes.models, std::vector<std::string>{"disc-6x1.5"});
   EXPECT_EQ(sizes.seconds.at(name + "2"), (std::vector<double>{2e-3, 3e-3}));
   EXPECT_FALSE(sizes.is_refined());
@@ -412,7 +420,7 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
     run.rows.push_back({.name = "Epoch/model:disc-2", .facts = own_facts, .entries = {own_entry}});
     run.context["crossover"]["refinements"] = Json::parse(refinements);
     try {
-      earlier_sizes(run, is_on_a_ladder);
+      earlier_sizes(run, is_on_disc);
       return false;
     } catch (const UsageError&) {
       return true;
@@ -428,101 +436,6 @@ TEST(RefineRun, WhatIsNotAsWeWriteItIsRefused) {
   EXPECT_TRUE(refuses(facts, entry, "1"));
   EXPECT_TRUE(refuses(facts, entry, "[1]"));
   EXPECT_TRUE(refuses(facts, entry, R"([{"complete": "yes"}])"));
-}
-
-/// Two commands whose runs take start + steps * step, with noise of a percent: the second starts
-/// 2 s later, and wins a step above the size `crossing`.
-class Commands {
- public:
-  Commands(double crossing, std::uint64_t seed) : crossing_(crossing), random_(seed) {
-    for (const std::int64_t size : {1000, 3981, 15849, 63096, 251189, 1000000}) {
-      bring(size);
-    }
-    constexpr int repetitions = 9;
-    for (const std::string& name : rows.names()) {
-      std::generate_n(std::back_inserter(taken_[name]), repetitions, [&] { return seconds(name); });
-    }
-  }
-
-  void bring(std::int64_t size) {
-    for (const char* program : {"first", "second"}) {
-      for (const std::int64_t steps : {10, 100}) {
-        Row row{.spec = {.family = RowFamily::command,
-                         .size = size,
-                         .program = program,
-                         .step_count = steps},
-                .device = &devices_.cpu(),
-                .worker = &other_};
-        if (!rows.has(row_name(row.spec))) {
-          rows.add(std::move(row));
-        }
-      }
-    }
-  }
-
-  double seconds(const std::string& name) {
-    const RowSpec& spec = rows[name].spec;
-    const auto size = static_cast<double>(spec.size.value());
-    const bool is_first = spec.program == "first";
-    const double step = is_first ? 0.02 * size / crossing_ : 0.01 + 0.01 * size / crossing_;
-    const double all = (is_first ? 0.1 : 2.1) + static_cast<double>(spec.step_count.value()) * step;
-    return all * (1 + 0.01 * std::exponential_distribution<>()(random_));
-  }
-
-  Json refined() {
-    Json last;
-    Arguments arguments = parse({"--family=Command"});
-    refine(Refine::command, arguments, devices_, rows,
-           {.repeat = [&](const std::string& name) { return std::optional(seconds(name)); },
-            .finish = [&](const std::string& name) { finished.insert(name); },
-            .renew = [] {},
-            .seconds = [&](const std::string& name) { return taken_[name]; },
-            .bring = [&](const std::string& size) { bring(std::stoll(size)); }},
-           {.seconds = 1e9}, [&](const Json& json) { last = json; });
-    return last;
-  }
-
-  Rows rows;
-  std::set<std::string> finished;
-
- private:
-  double crossing_;
-  std::mt19937_64 random_;
-  Devices devices_ = find_devices({{"cuda", DeviceUse::off}});
-  LocalWorker other_{[](const Json&) { return Json(); }};
-  std::map<std::string, std::vector<double>> taken_;
-};
-
-TEST(RefineRun, FindsFromWhichSizeACommandWinsAStep) {
-  constexpr std::uint64_t runs = 200;
-  std::uint64_t right = 0;
-  for (std::uint64_t run = 0; run < runs; ++run) {
-    const double crossing = std::pow(10, 3.2 + 2.6 * static_cast<double>(run) / runs);
-    Commands commands(crossing, run);
-    const Json json = commands.refined();
-    ASSERT_EQ(json["kind"], "command");
-    ASSERT_EQ(json["common"], Json({{"family", "Command"}}));
-    ASSERT_EQ(json["second"], Json({{"program", "second"}}));
-    EXPECT_TRUE(json["complete"]);
-    ASSERT_EQ(commands.finished.size(), 4 * json["sizes"].size()) << "few and many, of both";
-    const Json& found = json["intervals"];
-    right += found.size() == 1 && found[0]["below"] == "first" && found[0]["low"].is_number() &&
-                     found[0]["high"].is_number() && found[0]["low"] <= crossing &&
-                     found[0]["high"] >= crossing && found[0]["high"] < 2 * crossing
-                 ? 1
-                 : 0;
-  }
-  RecordProperty("right", static_cast<int>(right));
-  EXPECT_GE(right, runs * 95 / 100);
-}
-
-TEST(RefineRun, SizesOfCommandsGoOnAfterAnInterruption) {
-  EarlierRun run;
-  run.rows.push_back(
-      {.name = "Command/size:5623/program:first/step_count:10",
-       .facts = R"({"name": "x", "configuration": {"family": "Command", "size": "5623"}})",
-       .entries = {R"({"run_type": "iteration", "real_time": 2, "cpu_time": 2})"}});
-  EXPECT_EQ(earlier_sizes(run, is_on_a_ladder).models, std::vector<std::string>{"5623"});
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ def test_what_is_added_compiles(added):
     sources = sorted({block.path for block in blocks() if block.path.endswith(".cpp")})
     folders = {path.split("/")[1] for path in sources}
     library = {"models", "operations", "cpu", "cuda", "layers", "plain", "backends.cpp"}
-    assert folders == {*library, "rows", "command_line"}
+    assert folders == {*library, "families", "axes"}
     whole = [block.path for block in blocks() if block.language == "cpp"]
     for top in ("src", "bench"):
         every = sorted(

@@ -30,7 +30,10 @@ HISTORY = ROOT / "plots" / "reference" / "code_versions.json"
 SOURCE = re.compile(r"(bench|include|src)/.*\.(cpp|h|cu|cuh)")
 EARLIER = {  # where a part stood in commits from before the table
     "clock": ["bench/sampler.*", "bench/measure.h"],
-    "training": ["bench/*epoch.cpp", "bench/*minibatch.cpp", "bench/*training_row.*"],
+    "training": [
+        *("bench/*epoch.cpp", "bench/*minibatch.cpp"),
+        *("bench/*training_row*.*", "bench/*training_program.cpp"),
+    ],
     "probes": ["bench/*probe_row.*", "bench/*peak.cpp", "bench/*copy.cpp"],
     "cpu-probes": ["src/cpu/matrix_probe.*", "src/cpu/primitive.*", "src/cpu/product.*"],
 }

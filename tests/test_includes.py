@@ -12,8 +12,9 @@ from tools.environment import VENV
 from tools.stages import weekly
 
 # Each may include itself and those before it.
+HARNESS = ("base", "axes", "rows", "file", "worker", "run")
 ORDERS = {
-    "bench": ("base", "command_line", "rows", "file", "worker", "check", "run"),
+    "bench": (*HARNESS, "command_line", "families", "process", "check"),
     "src": (
         *("data", "machine", "models", "reference", "operations", "layers", "step"),
         *("automatic", "probe", "cpu", "cuda", "copies", "loader", "ranks"),
@@ -45,6 +46,22 @@ def test_folders_include_one_way(name):
         for path in sources:
             against = included(path, tree) - set(order[: place + 1])
             assert not against, f"{path.relative_to(ROOT)} includes {', '.join(sorted(against))}"
+
+
+# What the harness reads of the library: no network, and nothing that computes.
+VALUES = {
+    *("activation", "backend", "backends", "executions", "fingerprint", "ladder", "machine"),
+    *("names", "probe", "regular_expression", "tensor", "verify"),
+}
+
+
+def test_the_harness_knows_no_network():
+    for folder in HARNESS:
+        for path in (ROOT / "bench" / folder).rglob("*"):
+            if path.suffix in SOURCES:
+                text = path.read_text(encoding="utf-8")
+                others = set(re.findall(r'^#include "crossover/(.*)\.h"', text, re.M)) - VALUES
+                assert not others, (path, others)
 
 
 def test_what_plans_a_gpu_needs_no_cuda():

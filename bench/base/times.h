@@ -34,6 +34,12 @@ inline double seconds_of(clockid_t clock) {
 inline double seconds_in(double milliseconds) { return 1e-3 * milliseconds; }
 inline double milliseconds_in(double seconds) { return 1e3 * seconds; }
 
+/// How often and how long a row is measured.
+struct Effort {
+  int repetitions = 0;
+  double min_time_seconds = 0;  ///< of one repetition
+};
+
 /// In seconds, since the process began.
 struct Spent {
   Instant start = std::chrono::steady_clock::now();

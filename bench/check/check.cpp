@@ -16,8 +16,8 @@
 #include "build_info.h"
 #include "command_line/arguments.h"
 #include "crossover/verify.h"
+#include "families/device.h"
 #include "file/context.h"
-#include "rows/device.h"
 #include "rows/row.h"
 
 namespace crossover::bench {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "command_line/arguments.h"
-#include "rows/device.h"
-#include "worker/bench_worker.h"
+#include "families/device.h"
+#include "process/bench_worker.h"
 
 namespace crossover::bench {
 

@@ -17,7 +17,7 @@
 #include "crossover/reference.h"
 #include "crossover/start.h"
 #include "crossover/verify.h"
-#include "rows/families.h"
+#include "families/families.h"
 
 namespace crossover::bench {
 namespace {

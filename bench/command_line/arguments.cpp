@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "command_line/axes.h"
+#include "axes/axes.h"
 #include "command_line/networks.h"
 
 namespace crossover::bench {
@@ -307,7 +307,8 @@ std::optional<Task> find_task(const Arguments& arguments, const std::string& mod
 }
 
 Arguments parse(const std::vector<std::string>& arguments) {
-  Arguments result{.sweep = sweeps()[1]};
+  Arguments result;
+  result.sweep = sweeps()[1];
   NetworkFlags networks;
   const std::vector<Flag> known = all_flags(result, networks);
   for (const std::string& argument : arguments) {
@@ -331,6 +332,11 @@ Arguments parse(const std::vector<std::string>& arguments) {
     }
     effort.min_time_seconds = std::max(effort.min_time_seconds, long_enough);
   }
+  result.effort = effort;
+  result.most_passes = result.sweep.most_passes;
+  result.by_worth = result.sweep.by_worth;
+  result.looks_between_sizes =
+      result.sweep.refines && !result.choices.has(&RowSpec::model) && result.filter.empty();
   resolve_choices(result, networks);
   result.data = networks.data;
   if (result.action == Action::measure || result.action == Action::plan ||

@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "command_line/axes.h"
+#include "axes/axes.h"
+#include "axes/flag.h"
 #include "command_line/choices.h"
-#include "command_line/flag.h"
 #include "command_line/networks.h"
 #include "command_line/sweeps.h"
 #include "crossover/backends.h"
 #include "crossover/catalogue.h"
+#include "run/options.h"
 
 namespace crossover::bench {
 
@@ -45,16 +46,8 @@ inline constexpr std::initializer_list<std::pair<const char*, DeviceUse>> named_
 using DeviceUses = std::map<std::string, DeviceUse>;
 DeviceUse use_of(const DeviceUses& uses, const BackendKind& kind);
 
-/// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
-/// whole sweep is measured those that it is about.
-enum class Refine { automatic, off, threads, device, execution, program, command };
-inline constexpr std::initializer_list<std::pair<const char*, Refine>> named_contests{
-    {"auto", Refine::automatic},      {"off", Refine::off},
-    {"threads", Refine::threads},     {"device", Refine::device},
-    {"execution", Refine::execution}, {"program", Refine::program},
-    {"command", Refine::command}};
-
-struct Arguments {
+/// What a run is told, and which rows it has.
+struct Arguments : RunOptions {
   Action action = Action::measure;
   Sweep sweep;
   std::vector<Task> tasks;            ///< the networks to measure, changes by flags included;
@@ -78,26 +71,14 @@ struct Arguments {
   bool loss_every_step = false;
   DeviceUses uses;                  ///< of all kinds but the CPU
   std::optional<std::string> data;  ///< the user's CSV file
-  std::optional<std::string> out;   ///< the result file
-  bool resume = false;              ///< go on with the run whose rows are in it
-  std::optional<double> budget_seconds;
-  std::vector<std::string> peers;     ///< the commands of programs that take turns with the rows
-  std::optional<double> peers_share;  ///< of the run's time, for these; none: what they need
-  bool in_process = false;            ///< measure without a child
-  bool mixed = false;                 ///< ranks may be on different processors
-  std::string when_answered;     ///< a command to run once what answers is measured; empty: none
-  bool energy = false;           ///< read the meters around repetitions that are long enough
-  std::string meter;             ///< a command that tells the joules so far; empty: the machine's
-  double patience_seconds = 30;  ///< with a row that makes no progress (run/sampler.h)
-  Refine refine = Refine::automatic;
+  std::vector<std::string> peers;   ///< the commands of programs that take turns with the rows
+  bool mixed = false;               ///< ranks may be on different processors
   std::optional<std::int64_t> memory_limit_bytes;
-  std::optional<std::int64_t> planned_memory_bytes;  ///< rows/device.h
+  std::optional<std::int64_t> planned_memory_bytes;  ///< families/device.h
   // Flags that Google Benchmark has, too:
-  std::string filter;              ///< selected() has its meaning; empty: all rows
-  std::optional<int> repetitions;  ///< none: those of the sweep
+  std::string filter;  ///< selected() has its meaning; empty: all rows
   std::optional<double> min_time_seconds;
   bool lists_only = false;
-  bool shuffles = false;
   std::map<std::string, std::string> more_context;  ///< of the result file
   std::vector<std::string> passed_on;               ///< to it: those that it carries out itself
 };
@@ -126,9 +107,6 @@ std::vector<Flag> benchmark_flags(Arguments& to);
 /// The names that --benchmark_filter selects: a regular expression found anywhere in the name;
 /// "-" before it selects the others. UsageError where none is.
 std::vector<std::string> selected(const std::vector<std::string>& names, const std::string& filter);
-
-/// `passed_on`: flags that it carries out itself. UsageError where it does not.
-void initialize_benchmark(const Effort& effort, const std::vector<std::string>& passed_on = {});
 
 /// Google Benchmark takes flags from variables as well: BENCHMARK_FILTER=x is --benchmark_filter=x.
 /// Returns them as arguments and removes the variables, so that they go the way of all others.

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "command_line/axes.h"
-#include "command_line/flag.h"
+#include "axes/axes.h"
+#include "axes/flag.h"
 
 namespace crossover::bench {
 

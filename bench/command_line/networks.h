@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line/flag.h"
+#include "axes/flag.h"
 #include "crossover/catalogue.h"
 
 namespace crossover::bench {

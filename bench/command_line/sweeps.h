@@ -7,15 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "command_line/axes.h"
+#include "axes/axes.h"
+#include "base/times.h"
 
 namespace crossover::bench {
-
-/// How often and how long a row is measured.
-struct Effort {
-  int repetitions = 0;
-  double min_time_seconds = 0;  ///< of one repetition
-};
 
 /// Of the numbers of CPU threads.
 enum class ThreadCounts {
@@ -39,8 +34,9 @@ struct Sweep {
   /// Over the same rows, each by new processes: as many instances of a row, at most. More than the
   /// most repetitions would find processes to start, and nothing else that varies.
   int most_passes = 15;
-  bool refines = false;   ///< --refine=auto looks between its sizes
-  bool by_worth = false;  ///< rows that are worth most come first, others not at all (run/order.h)
+  bool refines = false;  ///< --refine=auto looks between its sizes
+  bool by_worth =
+      false;  ///< rows that are worth most come first, others not at all (families/order.h)
 
   // Networks
   std::vector<std::string> models;

@@ -16,27 +16,20 @@
 #include <sstream>
 #include <string_view>
 
+#include "axes/axes.h"
+#include "axes/flag.h"
 #include "build_info.h"
-#include "command_line/axes.h"
-#include "crossover/catalogue.h"
 #include "crossover/fingerprint.h"
 #include "crossover/machine.h"
-#include "crossover/network_file.h"
 #include "file/built_from.h"
 #include "file/result_file.h"
 #include "rows/counters.h"
-#include "rows/device.h"
-#include "rows/families.h"
+#include "rows/devices.h"
 
 namespace crossover::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Result files are shared: of paths on the user's machine only the file's name is kept.
-std::string without_folders(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
 
 /// Of a list of paths, as LD_PRELOAD is one.
 std::string without_folders_each(std::string paths) {
@@ -141,22 +134,11 @@ Json command_json(const std::vector<std::string>& command) {
 Json libraries_json(const Devices& devices) {
   Json libraries = {{"benchmark", build::benchmark_version}};
   for (const Device& device : devices.all) {
-    for (const auto& [library, version] : device.backend->describe().libraries) {
+    for (const auto& [library, version] : device.description.libraries) {
       libraries[library] = version;
     }
   }
   return libraries;
-}
-
-/// By the bytes of a file: what its name does not tell.
-std::string fingerprint_of(const std::string& path) {
-  std::uint64_t state = fingerprint("");
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 65536> block{};
-  while (file.read(block.data(), block.size()), file.gcount() > 0) {
-    state = fingerprint({block.data(), static_cast<std::size_t>(file.gcount())}, state);
-  }
-  return hexadecimal(state);
 }
 
 /// Empty: not known.
@@ -167,24 +149,13 @@ std::string commit() {
 
 bool is_dirty() { return std::string_view(build::tree).ends_with("-dirty"); }
 
-Json run_configuration_json(const Arguments& arguments, const std::vector<std::string>& command) {
-  const ThreadSettings threads = thread_settings();
-  Json configuration = {{"command", command_json(command)},
-                        {"sweep", arguments.sweep.name},
-                        {"repetitions", arguments.sweep.effort.repetitions},
-                        {"min_time_seconds", arguments.sweep.effort.min_time_seconds},
-                        {"environment", environment_json()},
-                        {"openmp",
-                         {{"wait_policy", threads.wait_policy},
-                          {"binding", threads.binding},
-                          {"places", threads.places}}},
-                        {"flush_to_zero", threads.flush_denormals},
-                        {"planned_memory_bytes", planned_memory_bytes(arguments)},
-                        {"data", arguments.data ? without_folders(*arguments.data) : "generated"}};
-  if (arguments.data) {
-    configuration["data_fingerprint"] = fingerprint_of(*arguments.data);
-  }
-  return configuration;
+Json run_configuration_json(const std::vector<std::string>& command, const std::string& sweep,
+                            const Effort& effort) {
+  return {{"command", command_json(command)},
+          {"sweep", sweep},
+          {"repetitions", effort.repetitions},
+          {"min_time_seconds", effort.min_time_seconds},
+          {"environment", environment_json()}};
 }
 
 /// By family and device; none where uncommitted changes may have changed the code.
@@ -211,36 +182,11 @@ Json axes_json() {
   return json;
 }
 
-/// Those that may be trained, whole, each once: docs/networks.md.
-Json networks_json(const Arguments& arguments) {
-  std::set<std::string> known;
-  Json json = Json::array();
-  for (const std::vector<Task>* tasks : {&arguments.tasks, &arguments.minibatch_tasks}) {
-    for (const Task& task : *tasks) {
-      if (known.insert(task.model.name).second) {
-        json.push_back(describe(task));
-      }
-    }
-  }
-  return json;
-}
-
-/// Series of networks of growing size, by name: `of_own` and `of_family` say what of them.
-template <class OfOwn, class OfFamily>
-Json ladders_json(const Arguments& arguments, OfOwn of_own, const OfFamily& of_family) {
-  Json json = Json::object();
-  for (const OwnLadder& own : arguments.ladders) {
-    json[own.name] = own.*of_own;
-  }
-  for (const Family& family : catalogue()) {
-    if (!family.ladder.empty()) {
-      json[family.ladder] = of_family(family);
-    }
-  }
-  return json;
-}
-
 }  // namespace
+
+std::string without_folders(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
 
 std::string now_in_utc() {
   const std::time_t now = std::time(nullptr);
@@ -282,9 +228,19 @@ Json software_json(const Devices& devices) {
                    {"build_type", build::build_type},
                    {"libraries", libraries_json(devices)}};
   if (is_dirty() || commit().empty()) {
-    software["program"] = fingerprint_of("/proc/self/exe");
+    software["program"] = fingerprint_of_file("/proc/self/exe");
   }
   return software;
+}
+
+std::string fingerprint_of_file(const std::string& path) {
+  std::uint64_t state = fingerprint("");
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 65536> block{};
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    state = fingerprint({block.data(), static_cast<std::size_t>(file.gcount())}, state);
+  }
+  return hexadecimal(state);
 }
 
 std::string commit_line() {
@@ -293,40 +249,27 @@ std::string commit_line() {
   return whole.empty() ? "unknown" : whole.substr(0, shown) + (is_dirty() ? "-dirty" : "");
 }
 
-Json context_json(const Arguments& arguments, const std::vector<std::string>& command,
-                  const Devices& devices) {
+Json context_json(const std::vector<std::string>& command, const std::string& sweep,
+                  const Effort& effort, const Devices& devices) {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
-  Json context = {
-      {"date", now_in_utc()},
-      {"executable", "bench"},
-      {"num_cpus", cpu.num_cpus},
-      {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
-      {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
-      {"caches", caches_json(cpu)},
-      {"load_avg", cpu.load_avg},
-      {"library_build_type", "release"},
-      {"json_schema_version", 1},
-      {"crossover",
-       {{"schema_version", 2},
-        {"complete", false},
-        {"machine", machine_json(devices)},
-        {"software", software_json(devices)},
-        {"code_versions", code_versions_json()},
-        {"configuration", run_configuration_json(arguments, command)},
-        {"axes", axes_json()},
-        {"counters", counters_json()},
-        {"networks", networks_json(arguments)},
-        {"network_fingerprints", network_fingerprints(arguments)},
-        {"ladders", ladders_json(arguments, &OwnLadder::networks,
-                                 [](const Family& family) { return family.names; })},
-        // In which their networks train unless another batch is asked for.
-        {"ladder_batches", ladders_json(arguments, &OwnLadder::batch, [](const Family& family) {
-           return family.make(family.names.front()).batch;
-         })}}}};
-  for (const auto& [key, value] : arguments.more_context) {
-    context.emplace(key, value);  // our own fields stay
-  }
-  return context;
+  return {{"date", now_in_utc()},
+          {"executable", "bench"},
+          {"num_cpus", cpu.num_cpus},
+          {"mhz_per_cpu", std::lround(cpu.cycles_per_second / 1e6)},
+          {"cpu_scaling_enabled", cpu.scaling == benchmark::CPUInfo::ENABLED},
+          {"caches", caches_json(cpu)},
+          {"load_avg", cpu.load_avg},
+          {"library_build_type", "release"},
+          {"json_schema_version", 1},
+          {"crossover",
+           {{"schema_version", 2},
+            {"complete", false},
+            {"machine", machine_json(devices)},
+            {"software", software_json(devices)},
+            {"code_versions", code_versions_json()},
+            {"configuration", run_configuration_json(command, sweep, effort)},
+            {"axes", axes_json()},
+            {"counters", counters_json()}}}};
 }
 
 }  // namespace crossover::bench

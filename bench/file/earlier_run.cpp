@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
+#include "axes/flag.h"
 #include "base/bounded_json.h"
 #include "base/times.h"
-#include "command_line/flag.h"
 #include "crossover/fingerprint.h"
 #include "rows/row.h"
 

@@ -12,9 +12,9 @@
 #include <iterator>
 #include <sstream>
 
+#include "axes/axes.h"
 #include "base/say.h"
 #include "base/times.h"
-#include "command_line/axes.h"
 #include "file/result_file.h"
 
 namespace crossover::bench {

@@ -20,8 +20,8 @@
 #include <string_view>
 #include <utility>
 
+#include "axes/flag.h"
 #include "base/times.h"
-#include "command_line/flag.h"
 #include "file/context.h"
 #include "rows/counters.h"
 #include "rows/row.h"

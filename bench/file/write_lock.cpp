@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "command_line/flag.h"
+#include "axes/flag.h"
 
 namespace crossover::bench {
 namespace {

@@ -16,15 +16,15 @@ namespace crossover::bench {
 
 namespace {
 
-constexpr CounterKind fact = CounterKind::fact;
-constexpr CounterKind once = CounterKind::once;
-constexpr CounterKind repetition = CounterKind::repetition;
 constexpr std::initializer_list<std::pair<const char*, CounterKind>> named_kinds{
-    {"fact", fact}, {"once", once}, {"repetition", repetition}};
+    {"fact", CounterKind::fact},
+    {"once", CounterKind::once},
+    {"repetition", CounterKind::repetition}};
 
 }  // namespace
 
 const std::vector<Counter>& counters() {
+  using enum CounterKind;
   static const std::vector<Counter> all{
       {"params", "parameters", fact, "trainable parameters of the network"},
       {"batch", "samples", fact, "samples in one batch; of a language model, sequences"},
@@ -138,7 +138,7 @@ const std::vector<Counter>& counters() {
 
 CounterKind kind_of_counter(const std::string& key) {
   const auto at = std::ranges::find(counters(), key, &Counter::key);
-  return at == counters().end() ? repetition : at->kind;
+  return at == counters().end() ? CounterKind::repetition : at->kind;
 }
 
 nlohmann::ordered_json counters_json() {

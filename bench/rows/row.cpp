@@ -34,10 +34,6 @@ std::string work_of(const Row& row) {
   return row_name(part_of(row.spec, [](const Axis& axis) { return axis.role == AxisRole::what; }));
 }
 
-Row row_on(const Target& target) {
-  return {.spec = target.row, .device = target.device, .warnings = target.warnings};
-}
-
 double verify_or_note(Result& result, const std::function<void()>& verify) {
   result.tell("verifying it");
   const Instant start = std::chrono::steady_clock::now();

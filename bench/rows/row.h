@@ -12,10 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "command_line/axes.h"
+#include "axes/axes.h"
 #include "crossover/verify.h"
-#include "rows/device.h"
-#include "rows/work.h"
+#include "rows/devices.h"
 
 namespace crossover::bench {
 
@@ -26,6 +25,16 @@ std::string row_name(const RowSpec& spec);
 
 /// How the reason begins of rows that were skipped because their GPU was lost before.
 inline constexpr const char* after_failed_gpu = "the GPU failed in an earlier row: ";
+
+/// What one iteration of a row takes at least, counted, not measured.
+struct MinimumWork {
+  double flops = 0;
+  double memory_bytes = 0;  ///< that no cache can save
+  double bytes_to_device = 0;
+  double bytes_from_device = 0;
+  double launches = 0;
+  bool graph = false;  ///< the launches are nodes of CUDA graphs
+};
 
 /// How a row's results were compared with a reference, before it was timed.
 struct RowVerification {
@@ -180,6 +189,12 @@ struct Telling {
 
 // ---- the row: what is planned, and behind it all that is known by now.
 
+/// A guess, before it is made.
+struct ExpectedSeconds {
+  double all = 0;         ///< from compilation to the last repetition, of all its instances
+  double repetition = 0;  ///< of these, of each repetition
+};
+
 struct Row {
   RowSpec spec;
   Device* device = nullptr;
@@ -192,7 +207,7 @@ struct Row {
   std::string lead;              ///< the row of ours beside which it does
   std::string network;           ///< fingerprint of the one it is of; empty: of none
   std::string label;  ///< what the name does not say; empty: nothing, or nobody knows yet
-  /// What such a program needs to know of the network (rows/work.h); empty: nothing.
+  /// What such a program needs to know of the network (families/networks.h); empty: nothing.
   std::function<nlohmann::ordered_json()> counted = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
@@ -214,9 +229,6 @@ std::vector<std::string> doubts_about(const Row& row);
 /// Of these what the times say themselves: that they lie far apart, that a hypervisor took
 /// processors.
 std::vector<std::string> doubts_about_times(const std::vector<Repetition>& repetitions);
-
-/// Whose warnings are its target's.
-Row row_on(const Target& target);
 
 /// In f32, or in no precision at all.
 bool is_in_f32(const Row& row);

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "base/times.h"
-#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {
@@ -146,10 +145,8 @@ double busy_share(double seconds) {
 
 // ---- gpu state
 
-nlohmann::ordered_json gpu_json(const Backend& gpu) {
-  const Description description = gpu.describe();
-  const GpuState now = gpu.state();
-  nlohmann::ordered_json json = {{"name", description.libraries.at("gpu")}};
+nlohmann::ordered_json gpu_json(const Description& gpu, const GpuState& now) {
+  nlohmann::ordered_json json = {{"name", gpu.libraries.at("gpu")}};
   const auto put = [&json](const char* key, const auto& value) {
     if (value) {
       json[key] = *value;
@@ -160,18 +157,18 @@ nlohmann::ordered_json gpu_json(const Backend& gpu) {
       json[key] = value;
     }
   };
-  put_number("multiprocessors", description.multiprocessors);
-  put_number("memory_bytes", description.memory_bytes);
-  put_number("cache_bytes", description.cache_bytes);
-  put_number("start_seconds", description.start_seconds);
-  put("driver", description.gpu.driver);
-  put("sm_clock_max_mhz", description.gpu.sm_clock_max_mhz);
-  put("memory_clock_max_mhz", description.gpu.memory_clock_max_mhz);
+  put_number("multiprocessors", gpu.multiprocessors);
+  put_number("memory_bytes", gpu.memory_bytes);
+  put_number("cache_bytes", gpu.cache_bytes);
+  put_number("start_seconds", gpu.start_seconds);
+  put("driver", gpu.gpu.driver);
+  put("sm_clock_max_mhz", gpu.gpu.sm_clock_max_mhz);
+  put("memory_clock_max_mhz", gpu.gpu.memory_clock_max_mhz);
   put("sm_clock_mhz", now.sm_clock_mhz);
   put("memory_clock_mhz", now.memory_clock_mhz);
-  put("power_limit_watts", description.gpu.power_limit_watts);
-  put("persistence_mode", description.gpu.persistence_mode);
-  put("ecc", description.gpu.ecc);
+  put("power_limit_watts", gpu.gpu.power_limit_watts);
+  put("persistence_mode", gpu.gpu.persistence_mode);
+  put("ecc", gpu.gpu.ecc);
   return json;
 }
 
@@ -193,20 +190,20 @@ void run_until_clock_stands(PreparedBenchmark& prepared,
   } while (now != before && Clock::now() - start < most);
 }
 
-void GpuWatch::before(const Backend& backend) {
+void GpuWatch::before(const Device& device) {
   if (!highest_possible_mhz_) {
-    const Description description = backend.describe();
+    const Description& description = device.description;
     highest_possible_mhz_ = description.gpu.sm_clock_max_mhz;
     constexpr double reserved = 1.2;  // by the driver, and for error correction: less
     is_slice_ = static_cast<double>(description.gpu.memory_bytes.value_or(0)) >
                 reserved * static_cast<double>(description.memory_bytes);
   }
-  before_ = backend.state();
+  before_ = device.state();
   note(before_);
 }
 
-void GpuWatch::after(const Backend& backend) {
-  after_ = backend.state();
+void GpuWatch::after(const Device& device) {
+  after_ = device.state();
   note(after_);
 }
 
@@ -387,11 +384,11 @@ EnergyWatch::Readings EnergyWatch::read(const GpuJoules& gpu_joules) {
 
 void EnergyWatch::before(const Device& device) {
   has_own_memory_ = device.has_own_memory();
-  before_ = read([&device] { return device.backend->state().joules; });
+  before_ = read([&device] { return device.state().joules; });
 }
 
 void EnergyWatch::after(const Device& device) {
-  after_ = read([&device] { return device.backend->state().joules; });
+  after_ = read([&device] { return device.state().joules; });
 }
 
 std::optional<double> EnergyWatch::between(const Readings& first, const Readings& last) const {
@@ -541,8 +538,8 @@ nlohmann::ordered_json EnergyWatch::describe() const {
   return json;
 }
 
-std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments) {
-  return arguments.energy ? std::make_unique<EnergyWatch>(arguments.meter) : nullptr;
+std::unique_ptr<EnergyWatch> energy_watch_of(bool is_wanted, const std::string& meter) {
+  return is_wanted ? std::make_unique<EnergyWatch>(meter) : nullptr;
 }
 
 }  // namespace crossover::bench

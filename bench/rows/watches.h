@@ -19,9 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "command_line/arguments.h"
 #include "crossover/backend.h"
-#include "rows/device.h"
+#include "rows/devices.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -70,7 +69,14 @@ double busy_share(double seconds);
 // held them back noted before and after. Doubts are told with the row; no row is dropped for them.
 
 /// machine.gpu of a result file: results/README.md.
-nlohmann::ordered_json gpu_json(const Backend& gpu);
+nlohmann::ordered_json gpu_json(const Description& gpu, const GpuState& now);
+
+/// How long a GPU works before a row's first timed loop, and before each further one: at rest its
+/// clocks fall, and they take some milliseconds to rise again. So long again while its clock moves,
+/// and no longer than the last.
+constexpr double first_warm_up_seconds = 0.05;
+constexpr double warm_up_seconds = 0.02;
+constexpr double longest_warm_up_seconds = 0.2;
 
 /// Runs it untimed for `seconds`, at least once, and again until `clock_mhz` is what it was before,
 /// for ten times as long and longest_warm_up_seconds at most. Where no clock is told, for
@@ -81,8 +87,8 @@ void run_until_clock_stands(PreparedBenchmark& prepared,
 class GpuWatch {
  public:
   /// Right before and right after a timed loop; nothing on the CPU.
-  void before(const Backend& backend);
-  void after(const Backend& backend);
+  void before(const Device& device);
+  void after(const Device& device);
 
   /// Adds the clocks of the last loop: sm_clock_mhz_before, sm_clock_mhz_after.
   void count(nlohmann::ordered_json& counters) const;
@@ -195,7 +201,7 @@ class EnergyWatch {
   Readings before_, after_;
 };
 
-/// Null where the command line asks for none.
-std::unique_ptr<EnergyWatch> energy_watch_of(const Arguments& arguments);
+/// Null where none is wanted. `meter`: as EnergyWatch's `command`.
+std::unique_ptr<EnergyWatch> energy_watch_of(bool is_wanted, const std::string& meter);
 
 }  // namespace crossover::bench

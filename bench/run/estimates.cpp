@@ -29,6 +29,14 @@ int repetitions_of(const Row& row, int of_sweep) {
   return row.repetitions > 0 ? row.repetitions : of_sweep;
 }
 
+int instances_of(int repetitions, double seconds, double making_seconds, int most) {
+  constexpr double share = 1.0 / 4;
+  constexpr int fewest = 3;
+  const double paid = share * seconds / std::max(making_seconds, 1e-9);
+  const int worth = 1 + static_cast<int>(std::min(paid, 1.0 * repetitions));
+  return std::clamp(std::max(fewest, worth), 1, std::max(1, std::min(repetitions, most)));
+}
+
 Estimates::Estimates(const Limits& limits, const Spent& spent, Rows& rows,
                      std::vector<std::string> names)
     : limits_(limits),

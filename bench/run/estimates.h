@@ -27,6 +27,11 @@ inline constexpr int fewest_repetitions = 5;
 /// Of a row without a number of its own as many as the sweep has.
 int repetitions_of(const Row& row, int of_sweep);
 
+/// A row is made so often for its repetitions: as often as there are some, where that makes it at
+/// most a quarter longer than the `seconds` that it takes with one instance; else as often as does,
+/// and at least 3 times. At most `most`.
+int instances_of(int repetitions, double seconds, double making_seconds, int most);
+
 class Estimates {
  public:
   struct Limits {

@@ -11,36 +11,11 @@
 #include "base/say.h"
 #include "base/schema.h"
 #include "base/times.h"
-#include "crossover/cost.h"
-#include "crossover/network_file.h"
-#include "crossover/training.h"
-#include "rows/device.h"
-#include "rows/families.h"
+#include "rows/devices.h"
 #include "rows/row.h"
-#include "rows/work.h"
 
 namespace crossover::bench {
 namespace {
-
-/// What --cost says of the row's network, of one copy, at its batch (of a family that trains no
-/// epochs, of a batch alone), the network itself, and what its data are called.
-nlohmann::ordered_json counted(Arguments arguments, const RowSpec& spec) {
-  const std::string& model = value_of(spec, &RowSpec::model);
-  const std::int64_t batch = value_of(spec, &RowSpec::batch);
-  const bool is_epoch = family_of(spec).trains == Trains::epochs;
-  arguments.tasks = {find_task(arguments, model).value()};
-  arguments.tasks.front().rows = is_epoch ? arguments.tasks.front().rows : batch;
-  arguments.batches = {batch};
-  arguments.precisions = {Precision::f32};
-  arguments.accumulate = {1};
-  arguments.copies = {1};
-  arguments.families.clear();  // a pass is counted beside what trains
-  nlohmann::ordered_json json = cost_json(arguments);
-  json["pass"] = {{"flops", cost(forward_pass(arguments.tasks.front().model, batch)).flops}};
-  json["network"] = describe(arguments.tasks.front().model);
-  json["data"] = arguments.tasks.front().generate(1).source;
-  return json;
-}
 
 /// Throws std::invalid_argument where the readers of result files would refuse it.
 void require(const Json& value, const std::string& part, const std::string& place) {
@@ -154,14 +129,14 @@ WorkerProcess& Peer::with(const Variables& variables) {
   return *process;
 }
 
-void Peer::bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+void Peer::bring(std::vector<PlannedRow>& plan, const NetworkFacts& networks, Devices& devices,
                  Rows& rows) {
-  add_own(own_rows_, plan, arguments, devices, rows);
+  add_own(own_rows_, plan, networks, devices, rows);
 }
 
-void Peer::bring(const RowSpec& work, const Arguments& arguments, Devices& devices, Rows& rows) {
+void Peer::bring(const RowSpec& work, const NetworkFacts& networks, Devices& devices, Rows& rows) {
   std::vector<PlannedRow> plan;
-  add_own(rows_beside(work, row_name(work)), plan, arguments, devices, rows);
+  add_own(rows_beside(work, row_name(work)), plan, networks, devices, rows);
 }
 
 RowSpec Peer::spec_told(const Json& told, const Row& like) const {
@@ -216,19 +191,19 @@ void Peer::add(const Json& told, const Row& like, Devices& devices, Rows& rows,
   }
 }
 
-void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
+void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const NetworkFacts& networks,
                    Devices& devices, Rows& rows) {
   // Nobody knows how long a network takes that only its program knows.
   constexpr ExpectedSeconds expected{.all = 10, .repetition = 1};
   add(own, {.expected = expected}, devices, rows, [&](const std::string& name, Row& row) {
     const BenchmarkFamily& family = family_of(row.spec);
-    row.repetitions = arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
+    row.repetitions = networks.repetitions(family);
     plan.push_back({.name = name, .pass = family.name, .seconds = expected.all});
   });
 }
 
 void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
-                const Arguments& arguments, Devices& devices, Rows& rows) {
+                const NetworkFacts& networks, Devices& devices, Rows& rows) {
   const Row& lead = rows[planned.name];
   const Row like{.spec = lead.spec,
                  .repetitions = lead.repetitions,
@@ -238,11 +213,11 @@ void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
                  .network = lead.network,
                  .warnings = lead.warnings};
   const std::string model = lead.spec.model.value_or("");
-  const std::optional<Task> task = model.empty() ? std::nullopt : find_task(arguments, model);
-  const Json told = rows_beside(lead.spec, planned.name, task ? task->model.sample : Shape());
+  const Json told =
+      rows_beside(lead.spec, planned.name, model.empty() ? Shape() : networks.sample(model));
   add(told, like, devices, rows, [&](const std::string& name, Row& row) {
     if (!model.empty()) {
-      row.counted = [&arguments, own = row.spec] { return counted(arguments, own); };
+      row.counted = [counted = networks.counted, own = row.spec] { return counted(own); };
     }
     joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
   });
@@ -265,17 +240,17 @@ Json Peer::rows_beside(const RowSpec& spec, const std::string& name, const Shape
 }
 
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
-          const Arguments& arguments, Devices& devices, Rows& rows) {
+          const NetworkFacts& networks, Devices& devices, Rows& rows) {
   std::vector<PlannedRow> joined;
   for (const PlannedRow& planned : plan) {
     joined.push_back(planned);
     for (const std::unique_ptr<Peer>& peer : peers) {
-      peer->join(planned, joined, arguments, devices, rows);
+      peer->join(planned, joined, networks, devices, rows);
     }
   }
   plan = std::move(joined);
   for (const std::unique_ptr<Peer>& peer : peers) {
-    peer->bring(plan, arguments, devices, rows);
+    peer->bring(plan, networks, devices, rows);
   }
 }
 

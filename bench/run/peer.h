@@ -9,17 +9,25 @@
 #include <string>
 #include <vector>
 
-#include "command_line/arguments.h"
+#include "axes/axes.h"
 #include "crossover/tensor.h"
-#include "rows/device.h"
+#include "rows/devices.h"
 #include "rows/row.h"
-#include "run/order.h"
+#include "run/plan.h"
 #include "worker/worker.h"
 
 namespace crossover::bench {
 
 /// Of the patience with bench's own worker: they compile, with their own compilers.
 constexpr double patience_with_peers = 10;
+
+/// What other programs are told of bench's networks, as the families know it.
+struct NetworkFacts {
+  std::function<Shape(const std::string& model)> sample;  ///< empty: bench has no such network
+  std::function<Json(const RowSpec& row)> counted;        ///< Row has it
+  /// Of each of a family's rows that do no work of bench's; 0: as many as the sweep's.
+  std::function<int(const BenchmarkFamily& family)> repetitions;
+};
 
 class Peer {
  public:
@@ -33,16 +41,16 @@ class Peer {
   [[nodiscard]] bool has_gpu() const;
 
   /// Adds its rows that do no work of bench's (docs/protocol.md) to `rows` and to the plan.
-  void bring(std::vector<PlannedRow>& plan, const Arguments& arguments, Devices& devices,
+  void bring(std::vector<PlannedRow>& plan, const NetworkFacts& networks, Devices& devices,
              Rows& rows);
 
   /// Adds its rows of such a work of its own.
-  void bring(const RowSpec& work, const Arguments& arguments, Devices& devices, Rows& rows);
+  void bring(const RowSpec& work, const NetworkFacts& networks, Devices& devices, Rows& rows);
 
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
-  /// to `joined`. `arguments` outlive the rows. UsageError where it does not say which these are.
-  void join(const PlannedRow& planned, std::vector<PlannedRow>& joined, const Arguments& arguments,
-            Devices& devices, Rows& rows);
+  /// to `joined`. UsageError where it does not say which these are.
+  void join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+            const NetworkFacts& networks, Devices& devices, Rows& rows);
 
  private:
   using Variables = std::map<std::string, std::string>;
@@ -57,7 +65,7 @@ class Peer {
   /// does; `finish` is called before one is added.
   void add(const Json& told, const Row& like, Devices& devices, Rows& rows,
            const std::function<void(const std::string& name, Row& row)>& finish);
-  void add_own(const Json& own, std::vector<PlannedRow>& plan, const Arguments& arguments,
+  void add_own(const Json& own, std::vector<PlannedRow>& plan, const NetworkFacts& networks,
                Devices& devices, Rows& rows);
 
   std::string command_;
@@ -72,7 +80,7 @@ class Peer {
 /// The rows of all peers, each behind the first row of the plan that does the same work; behind all
 /// of them those that do no work of bench's.
 void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
-          const Arguments& arguments, Devices& devices, Rows& rows);
+          const NetworkFacts& networks, Devices& devices, Rows& rows);
 
 /// The first loss of a peer's row must be that of the row of ours, within the tolerances of both:
 /// the row fails where it is not, and has its workload where it is.

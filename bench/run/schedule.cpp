@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "axes/axes.h"
 #include "base/say.h"
-#include "command_line/axes.h"
 
 namespace crossover::bench {
 

@@ -22,7 +22,7 @@
 #include "base/times.h"
 #include "rows/row.h"
 #include "run/estimates.h"
-#include "run/order.h"
+#include "run/plan.h"
 
 namespace crossover::bench {
 

@@ -19,8 +19,9 @@
 #include <set>
 #include <sstream>
 
+#include "axes/axes.h"
+#include "axes/flag.h"
 #include "base/say.h"
-#include "file/context.h"
 #include "file/earlier_run.h"
 #include "file/reporter.h"
 #include "file/result_file.h"
@@ -158,12 +159,12 @@ void tell_of_load() {
 
 /// This process does not touch it: the worker that has it is asked.
 std::optional<double> joules_of_gpu(const Session& session) {
-  if (session.arguments.in_process) {
+  if (session.options.in_process) {
     return session.devices.joules_of_gpu();
   }
   try {
     const nlohmann::json told =
-        session.worker.ask({{"do", "joules"}}, session.arguments.patience_seconds);
+        session.worker.ask({{"do", "joules"}}, session.options.patience_seconds);
     return told.contains("joules") ? std::optional(told["joules"].get<double>()) : std::nullopt;
   } catch (const WorkerEnded&) {
     return {};
@@ -181,10 +182,9 @@ EnergyWatch::GpuJoules gpu_joules(const Session& session, const std::vector<Plan
 }
 
 /// Whether --refine, or the sweep where it says nothing, asks for a look between the sizes.
-bool looks_closer(const Arguments& arguments, const EarlierSizes& earlier) {
-  const bool whole_sweep = arguments.sweep.refines && !arguments.choices.has(&RowSpec::model) &&
-                           arguments.filter.empty() && !earlier.is_refined();
-  return arguments.refine == Refine::automatic ? whole_sweep : arguments.refine != Refine::off;
+bool looks_closer(const RunOptions& options, const EarlierSizes& earlier) {
+  return options.refine == Refine::automatic ? options.looks_between_sizes && !earlier.is_refined()
+                                             : options.refine != Refine::off;
 }
 
 /// The most seconds that it takes; 0 where the rows have no two sides of several sizes, whatever
@@ -200,30 +200,29 @@ double closer_seconds(const Session& session, const std::vector<PlannedRow>& pla
     return is_timed ? std::vector{1.0} : std::vector<double>();
   };
   const bool has_work =
-      looks_closer(session.arguments, earlier) &&
-      find_contest(session.arguments.refine, session.rows, will_be, usable_cores());
+      looks_closer(session.options, earlier) &&
+      find_contest(session.options.refine, session.rows, will_be, usable_cores(), session.ladders);
   return has_work ? RefineLimits().seconds : 0;
 }
 
 /// Looks between the sizes of the sweep, for `seconds` at most.
 void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& earlier,
                  ResultFile* file, double seconds) {
-  const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
-  if (!looks_closer(arguments, earlier)) {
+  const RunOptions& options = session.options;
+  if (!looks_closer(options, earlier)) {
     return;
   }
   RefineLimits limits;
-  limits.min_time_seconds =
-      std::min(limits.min_time_seconds, arguments.sweep.effort.min_time_seconds);
+  limits.min_time_seconds = std::min(limits.min_time_seconds, options.effort.min_time_seconds);
   const auto seconds_taken = [&](const std::string& name) {
     const std::vector<double> own = session.rows[name].record.seconds();  // what was kept is in it
     const auto kept = earlier.seconds.find(name);
     return own.empty() && kept != earlier.seconds.end() ? kept->second : own;
   };
-  if (arguments.refine == Refine::command) {  // how long a pair takes, only its commands know
+  if (options.refine == Refine::command) {  // how long a pair takes, only its commands know
     constexpr double times_the_ladder = 3;
     double taken = 0;
-    for (const std::string& name : rows.names()) {
+    for (const std::string& name : session.rows.names()) {
       const std::vector<double> own = seconds_taken(name);
       taken = std::accumulate(own.begin(), own.end(), taken);
     }
@@ -244,28 +243,33 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
       }
     }
   };
-  refine(arguments.refine, arguments, devices, rows,
+  refine(options.refine, session.rows,
          {.repeat = [&](const std::string& name) { return sampler.repeat(name); },
           .finish = [&](const std::string& name) { sampler.finish(name); },
           .renew = [&] { sampler.renew_workers(); },
           .seconds = seconds_taken,
+          .bring =
+              [&](const std::string& size) {
+                if (options.refine != Refine::command) {
+                  session.add_size(size);
+                  return;
+                }
+                RowSpec work{.family = RowFamily::command};
+                axis_of(&RowSpec::size).write(work, size);
+                ask_peers([&](Peer& peer) {
+                  peer.bring(work, session.networks, session.devices, session.rows);
+                });
+              },
+          .ladders = session.ladders,
           .join =
               [&](const std::string& name) {
-                if (session.arguments.peers_share) {
+                if (options.peers_share) {
                   return;  // that is for the sizes of the sweep
                 }
                 std::vector<PlannedRow> joined;  // here nobody asks for it
                 ask_peers([&](Peer& peer) {
-                  peer.join({.name = name}, joined, session.arguments, session.devices,
+                  peer.join({.name = name}, joined, session.networks, session.devices,
                             session.rows);
-                });
-              },
-          .bring =
-              [&](const std::string& size) {
-                RowSpec work{.family = RowFamily::command};
-                axis_of(&RowSpec::size).write(work, size);
-                ask_peers([&](Peer& peer) {
-                  peer.bring(work, session.arguments, session.devices, session.rows);
                 });
               },
           .models = earlier.models},
@@ -280,14 +284,14 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
 
 /// What answers is told within a minute, with the time that a page of it takes; none where nobody
 /// waits for it.
-std::optional<double> seconds_of_answer(const Arguments& arguments) {
+std::optional<double> seconds_of_answer(const RunOptions& options) {
   constexpr double most = 45;
   constexpr double of_budget = 1.0 / 3;
-  if (arguments.when_answered.empty()) {
+  if (options.when_answered.empty()) {
     return {};
   }
   return std::min(
-      most, of_budget * arguments.budget_seconds.value_or(std::numeric_limits<double>::infinity()));
+      most, of_budget * options.budget_seconds.value_or(std::numeric_limits<double>::infinity()));
 }
 
 /// Runs that command, while nothing is measured. Its time is not the run's.
@@ -307,11 +311,13 @@ void tell_answer(const std::string& command, ResultFile* file, Spent& spent) {
 }  // namespace
 
 bool measure(Session& session, std::vector<PlannedRow> plan) {
-  const auto& [arguments, command, devices, rows, worker, peers, spent] = session;
-  const std::unique_ptr<EnergyWatch> energy = energy_watch_of(arguments);
+  const RunOptions& options = session.options;
+  Rows& rows = session.rows;
+  Spent& spent = session.spent;
+  const std::unique_ptr<EnergyWatch> energy = energy_watch_of(options.energy, options.meter);
   if (energy) {
     if (const std::string why = energy->describe().value("reason", ""); !why.empty()) {
-      if (!arguments.meter.empty()) {
+      if (!options.meter.empty()) {
         throw UsageError(why);
       }
       say("no energy of the processors: " + why);
@@ -319,33 +325,33 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   }
   std::optional<ResultFile> file;
   // Before those of an earlier run are taken out.
-  const bool with_networks =
-      arguments.budget_seconds && !arguments.sweep.by_worth && has_networks(plan);
+  const bool with_networks = options.budget_seconds && !options.by_worth && has_networks(plan);
   std::size_t kept = 0;
   std::size_t unmeasured = 0;
   EarlierSizes sizes;
-  if (arguments.out) {
-    const std::filesystem::path out = resolved(*arguments.out);
-    ResultLocks locks = lock_results(out, arguments.resume);
-    nlohmann::ordered_json context = context_json(arguments, command, devices);
-    for (const std::unique_ptr<Peer>& peer : peers) {
+  if (options.out) {
+    const std::filesystem::path out = resolved(*options.out);
+    ResultLocks locks = lock_results(out, options.resume);
+    nlohmann::ordered_json context = session.context();
+    for (const std::unique_ptr<Peer>& peer : session.peers) {
       peer->describe_in(context);
     }
     std::optional<EarlierRun> earlier;
-    if (arguments.resume) {
+    if (options.resume) {
       earlier = read_earlier(out, context);
       if (earlier->is_done) {
         say(earlier->path.string() + " is complete: no row is left to measure");
         return true;
       }
-      if (!arguments.peers_share) {
+      if (!options.peers_share) {
         leave_out(*earlier, parts_of_groups(plan, rows, *earlier));
       }
-      kept = take_kept(plan, *earlier, arguments.sweep.effort.repetitions, rows);
-      if (arguments.peers_share) {
+      kept = take_kept(plan, *earlier, options.effort.repetitions, rows);
+      if (options.peers_share) {
         doubt_apart_from_leads(plan, *earlier, rows);
       }
-      sizes = earlier_sizes(*earlier, is_on_a_ladder);
+      sizes = earlier_sizes(
+          *earlier, [&](const std::string& row) { return is_on_a_ladder(row, session.ladders); });
       unmeasured =
           static_cast<std::size_t>(std::ranges::count_if(earlier->rows, &WrittenRow::is_skipped));
       say("goes on with " + earlier->path.string() + ": " + std::to_string(kept) +
@@ -353,12 +359,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
     }
     file.emplace(out, std::move(locks), std::move(context), spent, std::move(earlier));
   }
-  for (const auto& [name, reason] : devices.missing) {
-    const BackendKind& kind = backend_named(name);
-    if (devices.find(name) == nullptr && use_of(arguments.uses, kind) != DeviceUse::off) {
-      say("no " + kind.word + " rows: " + reason);
-    }
-  }
+  std::ranges::for_each(session.remarks, say);
   if (!plan.empty()) {
     tell_of_load();
   }
@@ -392,22 +393,22 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   Reporter reporter(rows, names.size(),
                     {.file = file ? &*file : nullptr,
                      .kept = kept,
-                     .may_leave = arguments.budget_seconds || arguments.peers_share});
-  Sampler sampler(rows, reporter, spent, worker,
-                  {.min_time_seconds = arguments.sweep.effort.min_time_seconds,
-                   .patience_seconds = arguments.patience_seconds,
+                     .may_leave = options.budget_seconds || options.peers_share});
+  Sampler sampler(rows, reporter, spent, session.worker,
+                  {.min_time_seconds = options.effort.min_time_seconds,
+                   .patience_seconds = options.patience_seconds,
                    .energy = energy.get()});
-  const bool as_asked = arguments.repetitions.has_value();
-  const bool all_together = !peers.empty() && !arguments.peers_share;
+  const bool as_asked = options.repetitions.has_value();
+  const bool all_together = !session.peers.empty() && !options.peers_share;
   Schedule schedule(
-      {.limits = {.repetitions = arguments.sweep.effort.repetitions,
-                  .budget_seconds = arguments.budget_seconds,
-                  .most_passes = arguments.in_process ? 1 : arguments.sweep.most_passes,
-                  .peers_share = arguments.peers_share},
-       .together = arguments.shuffles || all_together ? Together::all : Together::devices,
-       .answer_seconds = seconds_of_answer(arguments),
+      {.limits = {.repetitions = options.effort.repetitions,
+                  .budget_seconds = options.budget_seconds,
+                  .most_passes = options.in_process ? 1 : options.most_passes,
+                  .peers_share = options.peers_share},
+       .together = options.shuffles || all_together ? Together::all : Together::devices,
+       .answer_seconds = seconds_of_answer(options),
        .closer_seconds = closer_seconds(session, plan, sizes),
-       .shuffled = arguments.shuffles,
+       .shuffled = options.shuffles,
        .is_quiet = [as_asked] { return !as_asked && is_quiet(); }},
       spent, rows, plan, with_networks);
   reporter.tell_time_left([&schedule] { return schedule.seconds_left(); });
@@ -415,7 +416,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   measure(schedule, spent, rows, sampler,
           {.tell_answer =
                [&session, written] {
-                 tell_answer(session.arguments.when_answered, written, session.spent);
+                 tell_answer(session.options.when_answered, written, session.spent);
                },
            .look_closer =
                [&](double seconds) { look_closer(session, sampler, sizes, written, seconds); }});
@@ -438,13 +439,13 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
   }
   if (left_out > 0) {
     say(std::to_string(left_out) + (left_out == 1 ? " row" : " rows") +
-        " of other programs had no turn, as those have " + percent(*arguments.peers_share, 1) +
+        " of other programs had no turn, as those have " + percent(*options.peers_share, 1) +
         " of the time; --peers-share gives them more");
   }
   say(shares(spent));
   if (file) {
-    if (arguments.budget_seconds) {
-      file->note("budget", {{"seconds", *arguments.budget_seconds},
+    if (options.budget_seconds) {
+      file->note("budget", {{"seconds", *options.budget_seconds},
                             {"used_seconds", std::round(spent.all() * 1e3) / 1e3},
                             {"left_open", open}});
     }

@@ -11,9 +11,9 @@
 #include <cmath>
 #include <span>
 
+#include "axes/axes.h"
 #include "base/schema.h"
 #include "base/times.h"
-#include "command_line/axes.h"
 #include "rows/counters.h"
 
 namespace crossover::bench {

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "axes/axes.h"
 #include "base/times.h"
-#include "command_line/axes.h"
 #include "rows/counters.h"
 #include "rows/row.h"
-#include "rows/work.h"
+#include "rows/watches.h"
 
 namespace crossover::bench {
 namespace {
@@ -109,7 +109,7 @@ void warm_up(PreparedBenchmark& prepared, const Device& device, bool is_first, b
     return;
   }
   run_until_clock_stands(
-      prepared, [&device] { return device.backend->state().sm_clock_mhz; },
+      prepared, [&device] { return device.state().sm_clock_mhz; },
       std::min(is_first ? first_warm_up_seconds : warm_up_seconds, 2 * min_time_seconds));
 }
 
@@ -256,7 +256,7 @@ Json RowServer::repeat(const Json& request) {
       start = std::chrono::steady_clock::now();
       held.prepared->start();
       spent_.making += seconds_since(start);
-      held.gpu.before(*device.backend);
+      held.gpu.before(device);
       if (energy_) {
         energy_->before(device);
       }
@@ -269,7 +269,7 @@ Json RowServer::repeat(const Json& request) {
       if (energy_) {
         energy_->after(device);
       }
-      held.gpu.after(*device.backend);
+      held.gpu.after(device);
       start = std::chrono::steady_clock::now();
       const double profiled = held.result.profile_seconds;
       tell_("checking its results");

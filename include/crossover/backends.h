@@ -4,8 +4,10 @@
 // src/backends.cpp (docs/adding.md).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,13 +35,21 @@ struct BackendKind {
   std::unique_ptr<Backend> (*describe)(const std::string& reason) = nullptr;
 };
 
-/// In the order of rows. The first is the CPU, which is always there; each other has a flag.
+/// In the order of rows. The first is the CPU, which is always there; each other has a flag. A
+/// program that links the harness alone has a table of its own.
 const std::vector<BackendKind>& backends();
 
 /// All but the CPU.
-std::span<const BackendKind> other_backends();
+inline std::span<const BackendKind> other_backends() { return std::span(backends()).subspan(1); }
 
 /// std::out_of_range where none is called so.
-const BackendKind& backend_named(const std::string& name);
+inline const BackendKind& backend_named(const std::string& name) {
+  const auto at = std::find_if(backends().begin(), backends().end(),
+                               [&](const BackendKind& kind) { return kind.name == name; });
+  if (at == backends().end()) {
+    throw std::out_of_range("no backend is called '" + name + "'");
+  }
+  return *at;
+}
 
 }  // namespace crossover

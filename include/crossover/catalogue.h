@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "crossover/dataset.h"
+#include "crossover/ladder.h"
 #include "crossover/model.h"
 #include "crossover/training.h"
 
@@ -25,12 +26,6 @@ struct Task {
 /// Generated rows that the model can read: uniform_rows(), or uniform_targets() where its loss
 /// compares with them; of tokens the inputs, and what labels each place, from uniform_tokens().
 Dataset uniform_data(const Model& model, std::int64_t rows);
-
-/// A network of a ladder.
-struct LadderSize {
-  std::string name;             ///< "disc-8", "disc-8x1.5"
-  std::int64_t parameters = 0;  ///< trainable
-};
 
 /// A family of networks: one file under src/models/.
 struct Family {

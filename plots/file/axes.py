@@ -2,7 +2,7 @@
 """The axes: the keys of rows' configurations, what they mean, and how they are said.
 
 This is the one place that knows them: series, curves, labels, tables and pairings follow from it.
-bench has the same table (bench/command_line/axes.cpp) and writes it into its files
+bench has the same table (bench/axes/axes.cpp) and writes it into its files
 (`context.crossover.axes`), so that an axis of a newer bench is known here, too: by its role, with
 its key for words.
 """
@@ -198,7 +198,7 @@ _NETWORKS = ("Epoch", "Minibatch", "Forward")
 _EXECUTIONS = ("eager", "winograd", "fused", "overlapped", "auto")
 _GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
 # The order is that of labels. Keys, roles and values are bench's; a test holds them equal, and
-# bench/command_line/axes.cpp says what each of them means.
+# bench/axes/axes.cpp says what each of them means.
 BUILT_IN = Axes(
     [
         Axis(

@@ -78,7 +78,7 @@ constexpr std::size_t b_ih = 2;
 constexpr std::size_t b_hh = 3;
 // Of what is saved:
 constexpr std::size_t gates = 0;
-constexpr std::size_t kept = 1;
+constexpr std::size_t kept_tensor = 1;
 
 }  // namespace
 
@@ -128,7 +128,7 @@ void RecurrentLayer<Unit>::backward(LayerBackward& step) const {
                           .w_hh = step.parameter(w_hh),
                           .h = step.y(),
                           .gates = step.saved(gates),
-                          .kept = step.saved(kept),
+                          .kept = step.saved(kept_tensor),
                           .dh = step.dy(),
                           .di = di,
                           .dk = dk,

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <set>
 
-#include "../../bench/command_line/flag.h"
+#include "../../bench/axes/flag.h"
 #include "check.h"
 
 namespace crossover::bench {

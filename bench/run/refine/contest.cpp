@@ -14,7 +14,6 @@
 #include "base/times.h"
 #include "crossover/backends.h"
 #include "crossover/executions.h"
-#include "rows/families.h"
 #include "run/refine/search.h"
 
 namespace crossover::bench {
@@ -56,7 +55,7 @@ Item& found_or_made(std::vector<Item>& items, const RowSpec& spec) {
 }
 
 std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds,
-                                            const std::vector<Family>& networks, bool of_all) {
+                                            const Ladders& ladders, bool of_all) {
   std::map<std::string, Ladder> all;
   for (const std::string& name : rows.names()) {
     const Row& row = rows[name];
@@ -65,11 +64,11 @@ std::map<std::string, Ladder> measured_work(Rows& rows, const SecondsOf& seconds
       continue;
     }
     const std::string& model = value_of(row.spec, &RowSpec::model);
-    const std::string name_of_ladder = ladder_of(model, networks);
+    const std::string name_of_ladder = ladders.of(model);
     const auto [at, is_new] = all.try_emplace(name_of_ladder);
     Ladder& ladder = at->second;
     if (is_new) {
-      ladder.sizes = sizes_of(name_of_ladder, networks);
+      ladder.sizes = ladders.sizes(name_of_ladder);
     }
     const auto place = std::ranges::find(ladder.sizes, model, &LadderSize::name);
     const std::vector<double> taken =
@@ -360,12 +359,12 @@ RowSpec program_of(const Row& row) {
 }
 
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
-                                    const std::vector<Family>& networks) {
+                                    const Ladders& ladders) {
   if (kind == Refine::command) {
     return of_commands(rows, seconds);
   }
   const std::map<std::string, Ladder> all =
-      measured_work(rows, seconds, networks, kind == Refine::program);
+      measured_work(rows, seconds, ladders, kind == Refine::program);
   const auto look = [&](Refine wanted) {
     std::optional<Contest> found;
     for (const auto& [name, ladder] : all) {

@@ -9,12 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "command_line/axes.h"
-#include "crossover/catalogue.h"
+#include "axes/axes.h"
+#include "crossover/ladder.h"
 #include "rows/row.h"
+#include "run/options.h"
 #include "run/refine/search.h"
 
 namespace crossover::bench {
+
+/// The ladders that rows are on, as their families know them.
+struct Ladders {
+  /// The one that a network of that name is on, between its sizes too; empty: none.
+  std::function<std::string(const std::string& model)> of;
+  /// Its sizes, those in between too, smallest first.
+  std::function<std::vector<LadderSize>(const std::string& ladder)> sizes;
+};
 
 /// Two ways to train the networks of a ladder, or two commands over their sizes.
 struct Contest {
@@ -54,6 +63,6 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///   command    the steps of two commands (docs/howto/two-programs.md) over their sizes
 ///   automatic  device; without a GPU threads
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
-                                    const std::vector<Family>& networks = catalogue());
+                                    const Ladders& ladders);
 
 }  // namespace crossover::bench

@@ -12,7 +12,7 @@
 #include "base/say.h"
 #include "base/times.h"
 #include "crossover/names.h"
-#include "rows/families.h"
+#include "rows/devices.h"
 #include "rows/row.h"
 
 namespace crossover::bench {
@@ -42,35 +42,23 @@ Json size_json(const LadderSize& size) {
 
 }  // namespace
 
-bool is_on_a_ladder(const std::string& row) {
+bool is_on_a_ladder(const std::string& row, const Ladders& ladders) {
   return row.starts_with("Command/") ||
          std::ranges::any_of(families(), [&](const BenchmarkFamily& family) {
            const std::string before = family.name + "/model:";
            const std::string model = row.substr(std::min(before.size(), row.size()));
            return family.trains == Trains::epochs && row.starts_with(before) &&
-                  !ladder_of(model.substr(0, model.find('/'))).empty();
+                  !ladders.of(model.substr(0, model.find('/'))).empty();
          });
-}
-
-void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
-                   Rows& rows, const std::vector<Family>& networks) {
-  if (const auto task = find_task(arguments, model, /*of_steps=*/false, networks)) {
-    Arguments own = arguments;
-    own.tasks = {*task};
-    register_epochs(own, devices, rows);
-    note_networks(own, rows);
-  }
 }
 
 namespace {
 
 class Refinement {
  public:
-  Refinement(Contest contest, const Arguments& arguments, Devices& devices, Rows& rows,
-             const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record)
+  Refinement(Contest contest, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
+             const RefineRecord& record)
       : contest_(std::move(contest)),
-        arguments_(arguments),
-        devices_(devices),
         rows_(rows),
         measured_(measured),
         limits_(limits),
@@ -101,13 +89,8 @@ class Refinement {
 
   /// Rows of that size, on each side; none where a peer did not say rightly which it has.
   std::optional<std::pair<Names, Names>> rows_of(std::size_t place) {
-    const std::string& size = contest_.sizes[place].name;
     std::pair names{contest_.rows(contest_.first, place), contest_.rows(contest_.second, place)};
-    if (contest_.kind == Refine::command) {
-      measured_.bring(size);
-    } else {
-      register_size(size, arguments_, devices_, rows_, measured_.networks);
-    }
+    measured_.bring(contest_.sizes[place].name);
     if (contest_.kind == Refine::program) {
       measured_.join(names.first.front());
     }
@@ -278,8 +261,6 @@ class Refinement {
   }
 
   Contest contest_;
-  const Arguments& arguments_;
-  Devices& devices_;
   Rows& rows_;
   const RefineRows& measured_;
   const RefineLimits& limits_;
@@ -294,19 +275,13 @@ class Refinement {
 
 }  // namespace
 
-void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
-            const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record) {
-  for (const std::string& model : measured.models) {
-    if (kind == Refine::command) {
-      measured.bring(model);
-    } else {
-      register_size(model, arguments, devices, rows, measured.networks);
-    }
-  }
+void refine(Refine kind, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
+            const RefineRecord& record) {
+  std::ranges::for_each(measured.models, measured.bring);
   std::optional<Contest> contest =
-      find_contest(kind, rows, measured.seconds, usable_cores(), measured.networks);
+      find_contest(kind, rows, measured.seconds, usable_cores(), measured.ladders);
   if (contest) {
-    Refinement(std::move(*contest), arguments, devices, rows, measured, limits, record).run();
+    Refinement(std::move(*contest), rows, measured, limits, record).run();
   } else if (kind != Refine::automatic) {
     say(std::string("--refine=") + name_in(named_contests, kind) +
         ": nothing to refine, since no two sides have times of two sizes of a ladder");

@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "command_line/arguments.h"
-#include "rows/device.h"
 #include "rows/row.h"
 #include "run/refine/contest.h"
 
@@ -35,15 +33,15 @@ struct RefineRows {
   std::function<void(const std::string& name)> finish;
   std::function<void()> renew;  ///< what comes next is made anew, in another process
   SecondsOf seconds;
+  /// Adds all rows of this size of a ladder, or of commands: those that stand there stay.
+  std::function<void(const std::string& size)> bring;
+  Ladders ladders;
   /// Adds the other program's rows that do the work of this one; where it has none the refinement
   /// ends, as it does where bring() adds none.
   std::function<void(const std::string& name)> join = {};
-  /// Adds the rows of both commands of this size.
-  std::function<void(const std::string& size)> bring = {};
   /// Networks on ladders, or sizes of commands, that an earlier run has measured, for their rungs;
   /// may be empty.
   std::vector<std::string> models = {};
-  std::vector<Family> networks = catalogue();
 };
 
 /// Called with what is known so far, as the result file has it (one of `refinements`,
@@ -51,16 +49,12 @@ struct RefineRows {
 /// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
-/// All rows of that network that the command line would have: those that stand there stay.
-void register_size(const std::string& model, const Arguments& arguments, Devices& devices,
-                   Rows& rows, const std::vector<Family>& networks = catalogue());
-
 /// Whether the row, by its name, is an epoch of a network on a ladder, or a command.
-bool is_on_a_ladder(const std::string& row);
+bool is_on_a_ladder(const std::string& row, const Ladders& ladders);
 
-/// Registers the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
+/// Brings the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
 /// Says why where nothing can be refined and `kind` is not automatic.
-void refine(Refine kind, const Arguments& arguments, Devices& devices, Rows& rows,
-            const RefineRows& measured, const RefineLimits& limits, const RefineRecord& record);
+void refine(Refine kind, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
+            const RefineRecord& record);
 
 }  // namespace crossover::bench

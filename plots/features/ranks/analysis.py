@@ -37,7 +37,7 @@ from plots.text import printable, sentence
 _FLOAT_BYTES = 4
 _COMMUNICATION = "seconds_communication"
 _NAME = 60
-_SHARE_A_GPU = "NCCL_MULTI_RANK_GPU_ENABLE"  # in the warning of such a row (bench/rows/device.cpp)
+_SHARE_A_GPU = "NCCL_MULTI_RANK_GPU_ENABLE"  # a row warns of it: bench/families/device.cpp
 
 
 @dataclass(frozen=True, slots=True)

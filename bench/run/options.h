@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is told of how it measures, whatever its rows are.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/times.h"
+
+namespace crossover::bench {
+
+/// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
+/// whole sweep is measured those that it is about.
+enum class Refine { automatic, off, threads, device, execution, program, command };
+inline constexpr std::initializer_list<std::pair<const char*, Refine>> named_contests{
+    {"auto", Refine::automatic},      {"off", Refine::off},
+    {"threads", Refine::threads},     {"device", Refine::device},
+    {"execution", Refine::execution}, {"program", Refine::program},
+    {"command", Refine::command}};
+
+struct RunOptions {
+  Effort effort;                   ///< of rows that have none of their own
+  std::optional<int> repetitions;  ///< that someone asks for; none: as many as a row needs
+  /// Over the same rows, each by new processes: as many instances of a row, at most.
+  int most_passes = 15;
+  std::optional<double> budget_seconds;
+  bool by_worth = false;           ///< rows that are worth most come first (families/order.h)
+  std::optional<std::string> out;  ///< the result file
+  bool resume = false;             ///< go on with the run whose rows are in it
+  /// Of the run's time, for other programs; none: what they need.
+  std::optional<double> peers_share;
+  bool in_process = false;       ///< measure without a child
+  bool shuffles = false;         ///< work comes in random order
+  std::string when_answered;     ///< a command to run once what answers is measured; empty: none
+  bool energy = false;           ///< read the meters around repetitions that are long enough
+  std::string meter;             ///< a command that tells the joules so far; empty: the machine's
+  double patience_seconds = 30;  ///< with a row that makes no progress (run/sampler.h)
+  Refine refine = Refine::automatic;
+  bool looks_between_sizes = false;  ///< Refine::automatic does
+};
+
+}  // namespace crossover::bench
