@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a Python wheel holds (pyproject.toml): the package crossover_bench, with bench and oneDNN in its folder
-# build, where tools/build.py looks; and the licences of the libraries inside, which differ in place by system.
+# What a Python wheel (pyproject.toml) holds beside plots/crossover_bench: bench and oneDNN in the folder build, where
+# run/build.py looks; the pages that texts name; and the licences of the libraries inside, which differ in place by
+# system.
 include(ExternalProject)
 set(package crossover_bench)
 
 set_target_properties(bench PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS bench DESTINATION ${package}/build)
 # The loops that are no library's would be slower on later processors than a build for them is: so bench once more for
-# each level of x86-64. tools/build.py chooses. They have the GPU backend, too: who has a GPU has such a processor.
+# each level of x86-64. run/build.py chooses. They have the GPU backend, too: who has a GPU has such a processor.
 set(CROSSOVER_WHEEL_LEVELS v3 v4 CACHE STRING "The levels of x86-64 that have a bench of their own in the wheel")
 set(CROSSOVER_WHEEL_CUDA AUTO CACHE STRING "The GPU backend of these: AUTO, ON or OFF, as CROSSOVER_CUDA has it")
 cmake_path(GET Python_EXECUTABLE PARENT_PATH python_prefix) # whose packages bring cuDNN's headers
@@ -40,8 +41,9 @@ get_target_property(onednn_type DNNL::dnnl TYPE)
 if(onednn_type STREQUAL "SHARED_LIBRARY")
   install(FILES $<TARGET_FILE:DNNL::dnnl> DESTINATION ${package}/build RENAME libdnnl.so.3)
 endif()
-install(CODE "execute_process(COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/wheel.py
-  \${CMAKE_INSTALL_PREFIX}/${package} COMMAND_ERROR_IS_FATAL ANY)")
+install(DIRECTORY docs DESTINATION ${package} FILES_MATCHING PATTERN "*.md")
+install(FILES results/README.md DESTINATION ${package}/results)
+install(FILES LICENSE requirements-peers.txt requirements-jax.txt requirements-onnxruntime.txt DESTINATION ${package})
 
 function(crossover_licences library)
   file(GLOB texts ${ARGN})

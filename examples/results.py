@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from plots.file.loading import load_files
-from plots.file.rows import Row
+from crossover_bench.files.loading import load_files
+from crossover_bench.files.rows import Row
 
 files, problems = load_files([Path(word) for word in sys.argv[1:]])
 print(*problems, sep="\n", end="")

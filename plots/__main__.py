@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entry point of `python -m plots`."""
+"""`python -m plots`, in a checkout: what `crossover` does with result files."""
 
 import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
     try:
-        from plots.cli import main
+        from crossover_bench.shell.cli import main
     except ModuleNotFoundError as error:
         print(
-            f"python -m plots: this Python has no package {error.name}; use .venv/bin/python, "
-            "which ./run --setup-only makes, or pip install .",
+            f"crossover: this Python has no package {error.name}; use .venv/bin/crossover, which "
+            "./run --setup-only makes",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from scripts import ROOT, ran
 
-from plots.file import loading
+from crossover_bench.files import loading
 
 BENCH = Path(os.environ.get("CROSSOVER_BENCH") or ROOT / "build" / "bench").absolute()
 # The whole program on an emulated GPU. ./test runs its tests once more on the one under sanitizers:

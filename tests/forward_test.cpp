@@ -136,7 +136,7 @@ TEST(ForwardPass, ComesToWhatPyTorchComesTo) {
   value = model.add(ActivationLayer{Activation::relu}, {model.add(BatchNormLayer{}, {value})});
   value = model.add(FlattenLayer{}, {model.add(DropoutLayer{0.5}, {value})});
   model.add(LinearLayer{3}, {value});
-  // The same numbers stand in peers/tests/__init__.py.
+  // The same numbers stand in plots/crossover_bench/peers/tests/__init__.py.
   const std::vector<double> expected{0.0279358404789,  -0.242967570016, -0.398105105315,
                                      -0.223550004056,  -0.375574303393, -0.500092879876,
                                      -0.0950225236163, -0.259074703824, -0.211076447412};

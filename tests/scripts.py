@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools.console import Failure
+from crossover_bench.run.console import Failure
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -15,7 +15,7 @@ import pytest
 from bench_runs import BENCH, SHORT, bench, built, plan
 from scripts import ROOT, ran
 
-from tools.environment import VENV
+from crossover_bench.run.environment import VENV
 from tools.stages import thorough, weekly
 
 GUIDE = ROOT / "docs" / "adding.md"
@@ -27,8 +27,8 @@ _LIBRARY = (
     "src",
     "bench",
     "tests/fixtures",
-    "plots/__init__.py",
-    "plots/file",
+    "plots/crossover_bench/__init__.py",
+    "plots/crossover_bench/files",
     "networks",
     "peers",
 )

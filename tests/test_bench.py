@@ -21,8 +21,8 @@ from bench_runs import (
     strict,
 )
 
-from plots import __version__
-from plots.core.network import ODD
+from crossover_bench import __version__
+from crossover_bench.curves.network import ODD
 
 
 def test_information():

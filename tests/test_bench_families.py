@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from bench_runs import SHORT, Document, bench, measure, samples, strict
 
-from plots.core.bounds import bounds
-from plots.file import loading
+from crossover_bench.counts.bounds import bounds
+from crossover_bench.files import loading
 
 pytestmark = pytest.mark.slow
 

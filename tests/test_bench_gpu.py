@@ -20,8 +20,8 @@ from bench_runs import (
     samples,
 )
 
-from plots.core.bounds import bounds
-from plots.file import loading
+from crossover_bench.counts.bounds import bounds
+from crossover_bench.files import loading
 
 WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # wherever this runs
 EPOCH = ("--family=Epoch", "--model=disc-2", "--rows=200", "--threads=1", *SHORT)

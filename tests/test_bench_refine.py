@@ -8,9 +8,9 @@ import re
 import pytest
 from bench_runs import EPOCHS, SHORT, bench, epoch_name, repetitions, run
 
-from plots.core.paired import pairs_of
-from plots.features.threads.section import more_threads
-from plots.file import loading
+from crossover_bench.answers.paired import pairs_of
+from crossover_bench.answers.threads.section import more_threads
+from crossover_bench.files import loading
 
 LADDER = ("--model=disc-2,disc-4,disc-6", "--threads=1,2", *EPOCHS, *SHORT)
 

@@ -19,14 +19,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "plots")]
 
-from plots.file.loading import load_files  # noqa: E402
-from plots.file.rows import File  # noqa: E402
+from crossover_bench.counts.reference import REFERENCE  # noqa: E402
+from crossover_bench.files.loading import load_files  # noqa: E402
+from crossover_bench.files.rows import File  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
 
 TABLE = ROOT / "bench" / "file" / "code_versions.json"
-HISTORY = ROOT / "plots" / "reference" / "code_versions.json"
+HISTORY = REFERENCE / "code_versions.json"
 SOURCE = re.compile(r"(bench|include|src)/.*\.(cpp|h|cu|cuh)")
 EARLIER = {  # where a part stood in commits from before the table
     "clock": ["bench/sampler.*", "bench/measure.h"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plots/reference/costs.json holds what `bench --cost` counts.
+"""plots/crossover_bench/reference/costs.json holds what `bench --cost` counts.
 
 python tests/test_costs.py      count again, and write the file
 """
@@ -19,17 +19,23 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "plots", "tests")]
 
 from bench_runs import bench  # noqa: E402
 
-from plots.core.cards import load_cards  # noqa: E402
-from plots.core.cost import Cost, Operation, Product, parse_cost  # noqa: E402
-from plots.core.costs import COSTS_PATH, SAME_AS  # noqa: E402
-from plots.core.mlp import ACTIVATIONS, LOSSES, OPTIMIZERS, Mlp, network_of  # noqa: E402
-from plots.core.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
-from plots.features.predict.data import fastest_rates  # noqa: E402
-from plots.tests.test_prediction_docs import POINTS  # noqa: E402
+from crossover_bench.answers.predict.data import fastest_rates  # noqa: E402
+from crossover_bench.counts.cards import load_cards  # noqa: E402
+from crossover_bench.counts.cost import Cost, Operation, Product, parse_cost  # noqa: E402
+from crossover_bench.counts.costs import COSTS_PATH, SAME_AS  # noqa: E402
+from crossover_bench.counts.mlp import (  # noqa: E402
+    ACTIVATIONS,
+    LOSSES,
+    OPTIMIZERS,
+    Mlp,
+    network_of,
+)
+from crossover_bench.counts.mlp import PRECISIONS as MLP_PRECISIONS  # noqa: E402
+from crossover_bench.tests.test_prediction_docs import POINTS  # noqa: E402
 from tools.stages import thorough  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")

@@ -13,9 +13,10 @@ import pytest
 from bench_runs import ROOT, SHORT, environment, run
 from scripts import ran
 
-from plots.file import loading
-from plots.tests import synthetic, synthetic_sweep
-from tools import own_network
+from crossover_bench.files import loading
+from crossover_bench.place import ALONE
+from crossover_bench.run import own_network
+from crossover_bench.tests import synthetic, synthetic_sweep
 
 PAGE = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -82,7 +83,7 @@ def test_the_script_on_result_files(tmp_path):
         tmp_path / "file.json", synthetic.document(synthetic_sweep.known(), gpu="synthetic GPU")
     )
     (script,) = (words for words in SCRIPTS if words[-1] == "results")
-    variables = {**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    variables = {**environment(), "PYTHONPATH": os.pathsep.join([str(ALONE), *sys.path])}
     done = ran(sys.executable, script[0], path, cwd=ROOT, env=variables)
     first, *rest = done.stdout.splitlines()
     assert first.endswith(" rows of epochs") and len(rest) == 11

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, ran
 
-from tools.environment import VENV
+from crossover_bench.run.environment import VENV
 from tools.stages import weekly
 
 # Each may include itself and those before it.

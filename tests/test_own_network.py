@@ -12,11 +12,12 @@ import pytest
 from bench_runs import BENCH, ROOT, SHORT, assert_refused, bench, measure
 from scripts import script
 
-from plots import units
-from plots.cli import main
-from plots.file import loading
-from tools import own_network
-from tools.console import Failure
+from crossover_bench.files import loading
+from crossover_bench.place import PACKAGE
+from crossover_bench.run import own_network
+from crossover_bench.run.console import Failure
+from crossover_bench.shell.cli import main
+from crossover_bench.words import units
 
 
 @pytest.fixture
@@ -94,9 +95,9 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return script(
         tmp_path / "python",
         'import sys\nwords = sys.argv[1:]\nout = words[words.index("-o") + 1]\n'
-        'if "networks" in words and ("bad" in out or "worse" in out):\n'
-        '    print("python -m networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
-        'if "ends" in out and "networks" in words:\n    sys.exit(0)\n'
+        'if "crossover_bench.networks" in words and ("bad" in out or "worse" in out):\n'
+        '    print("crossover networks: it is bad", file=sys.stderr)\n    sys.exit(1)\n'
+        'if "ends" in out and "crossover_bench.networks" in words:\n    sys.exit(0)\n'
         'if "worse" in out:\n    sys.exit(1)\n'
         'import shlex\nopen(out, "w").write(shlex.join(words))\n',
     )
@@ -109,7 +110,7 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     (made,) = tmp_path.glob("net-make-*.json")
     assert got == ["--batch=5", f"--network={made},{Path('b.json').absolute()}"]
     source = Path("a/net.py:make").absolute()
-    command = ["-m", "networks", "import", str(source), *pair, "-o", str(made)]
+    command = ["-m", "crossover_bench.networks", "import", str(source), *pair, "-o", str(made)]
     assert shlex.split(made.read_text(encoding="utf-8")) == command
     with pytest.raises(Failure, match=r"bad\.onnx was not imported"):
         own_network.imported(["--network=bad.onnx"], lambda: python)
@@ -137,14 +138,15 @@ def test_what_is_refused_is_trained_as_it_is(tmp_path, python, capfd):
     got = own_network.imported([*words, "--mode=eager"], lambda: python)
     (spec,) = tmp_path.glob("bad-make-*.module.json")
     assert got == [*words[2:], "--mode=eager", f"--network={spec}"]
-    assert "python -m networks: it is bad" in capfd.readouterr().err
+    assert "crossover networks: it is bad" in capfd.readouterr().err
     told = shlex.split(spec.read_text(encoding="utf-8"))
     source = str(Path("bad.py:make").absolute())
-    assert told[:5] == ["-m", "peers.pytorch.own", "make", source, "--input=4"]
+    assert told[:5] == ["-m", "crossover_bench.peers.pytorch.own", "make", source, "--input=4"]
     assert "--name bad-make -o" in " ".join(told) and told[-1] == "--reason=it is bad"
     *bench, peer = own_network.as_it_is(got, lambda: python)
     assert bench == ["--out=x.json", "--family=Peak", "--program=pytorch"]
-    ours = [str(python), "-m", "peers.pytorch.own", "--batch=5", "--mode=eager", "--family=Epoch"]
+    ours = [str(python), "-m", "crossover_bench.peers.pytorch.own"]
+    ours += ["--batch=5", "--mode=eager", "--family=Epoch"]
     start, safe, path, *command = shlex.split(peer)
     assert command == [*ours, f"--network={spec}"]
     assert (start, safe) == ("--peer=env", "PYTHONSAFEPATH=1") and path.startswith("PYTHONPATH=")
@@ -195,10 +197,10 @@ def test_a_run_goes_on_with_its_network_where_that_is(tmp_path, monkeypatch):
     assert own_network.located("--network=net.json,b.json", run) == f"--network={places}"
 
 
-# --- networks/schema.json, its form for editors, says of files what bench does
+# --- networks/schema.json of the package, its form for editors, says of files what bench does
 
 
-SCHEMA = ROOT / "networks" / "schema.json"
+SCHEMA = PACKAGE / "networks" / "schema.json"
 NETWORKS = json.loads((ROOT / "tests" / "fixtures" / "networks.json").read_text("utf-8"))
 
 
@@ -223,7 +225,7 @@ def is_network() -> Callable[[Any], bool]:
 
 def test_the_file_is_what_bench_prints():
     assert SCHEMA.read_text("utf-8") == told("--network-schema"), (
-        "bench --network-schema > networks/schema.json"
+        "bench --network-schema > plots/crossover_bench/networks/schema.json"
     )
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from bench_runs import BENCH, ROOT, bench, measure, run, strict
 
-from plots.file import loading
+from crossover_bench.files import loading
+from crossover_bench.place import ALONE, PACKAGE
 
 REPETITIONS = 3
-PLACE = str(ROOT / "peers" / "tests" / "fake.py")
+PLACE = str(PACKAGE / "peers" / "tests" / "fake.py")
 FAKE = f"--peer={shlex.join([sys.executable, PLACE, '--mode=whatever'])}"
 SHORT = ("--benchmark_min_time=0.001", f"--benchmark_repetitions={REPETITIONS}")
 OWN = ("--family=Epoch", "--threads=1", "--cuda=off", *SHORT)
@@ -42,8 +43,8 @@ def programs(document: dict[str, Any]) -> list[str]:
 
 def test_rows_of_peers_take_turns_with_those_that_do_the_same_work(tmp_path, loss, monkeypatch):
     """A fake, and another build of bench."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    words = [sys.executable, "-m", "peers.bench", "abc1234", str(BENCH), *ONE[:4]]
+    monkeypatch.setenv("PYTHONPATH", str(ALONE))
+    words = [sys.executable, "-m", "crossover_bench.peers.bench", "abc1234", str(BENCH), *ONE[:4]]
     relay = f"--peer={shlex.join(words)}"
     document = measure(tmp_path, *ONE, FAKE, relay, FAKE_LOSS=loss)
     ours, good, bad, theirs = document["rows"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a peer answers: a file of bench that plots reads, and a sentence for each wrong row.
 
-Each field of plots/file/schema.json that an answer can reach is asked for with each wrong value, a
+Each field of files/schema.json that an answer can reach is asked for with each wrong value, a
 row of its own for each, in one run. Fields take turns with the values: a third of them each, or
 outside continuous integration a sixth.
 """
@@ -15,16 +15,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from bench_runs import ROOT, bench, run
+from bench_runs import bench, run
 
-from plots.file import loading
-from plots.text import printable
+from crossover_bench.files import loading
+from crossover_bench.place import PACKAGE
+from crossover_bench.words.text import printable
 from tools.stages import thorough
 
 SCHEMA = json.loads(loading.SCHEMA_PATH.read_text("utf-8"))["definitions"]
 WRONG = (0, -1, 1e-300, 1e300, 1.5, "NaN", "", True, None, [], {}, "x" * 66_000, {"x": [{"y": 1}]})
 TURNS = 3 if thorough() else 6
-COMMAND = shlex.join([sys.executable, str(ROOT / "peers" / "tests" / "fake.py")])
+COMMAND = shlex.join([sys.executable, str(PACKAGE / "peers" / "tests" / "fake.py")])
 PEER = f"--peer={COMMAND}"
 SHORT = ("--cuda=off", "--benchmark_repetitions=1", "--benchmark_min_time=0.001")
 ALONE = ("--family=Peak", "--program=fake", *SHORT, PEER)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from bench_runs import MLP, ROOT, bench, built, listed, measure
 
-from peers.axes import AXES
-from plots.cli import main
-from plots.core.again import command, template
-from plots.core.cost import BENCH_PATH
-from plots.features.share.analysis import without_private
-from plots.file import loading, rows
-from plots.file.axes import BUILT_IN
-from plots.file.ladders import DISC
+from crossover_bench.answers.share.analysis import without_private
+from crossover_bench.counts.cost import BENCH_PATH
+from crossover_bench.files import loading, rows
+from crossover_bench.files.again import command, template
+from crossover_bench.files.axes import BUILT_IN
+from crossover_bench.files.ladders import DISC
+from crossover_bench.peers.axes import AXES
+from crossover_bench.shell.cli import main
 from tools.sources import tracked_results
 
 

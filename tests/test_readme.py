@@ -20,25 +20,26 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "plots")]
 
-from plots import __version__, units  # noqa: E402
-from plots.cli import main  # noqa: E402
-from plots.core.network import epoch_rows  # noqa: E402
-from plots.core.strip import strip_text  # noqa: E402
-from plots.core.study import Study, study_of  # noqa: E402
-from plots.core.tables.formats import as_markdown, wrapped  # noqa: E402
-from plots.core.tables.table import Cell, Table  # noqa: E402
-from plots.features.answer.glance import glance  # noqa: E402
-from plots.features.answer.words import Glance  # noqa: E402
-from plots.features.peers.analysis import failed_pairs  # noqa: E402
-from plots.features.peers.section import peer_tables  # noqa: E402
-from plots.features.predict.answer import Predictions, predictions  # noqa: E402
-from plots.features.shi.analysis import load_shi  # noqa: E402
-from plots.features.shi.section import ratio_table  # noqa: E402
-from plots.features.training.table import best_table, on_both  # noqa: E402
-from plots.file import fitness, loading, rows  # noqa: E402
-from plots.tests import days  # noqa: E402
+from crossover_bench import __version__  # noqa: E402
+from crossover_bench.answers.answer.glance import glance  # noqa: E402
+from crossover_bench.answers.answer.words import Glance  # noqa: E402
+from crossover_bench.answers.peers.analysis import failed_pairs  # noqa: E402
+from crossover_bench.answers.peers.section import peer_tables  # noqa: E402
+from crossover_bench.answers.predict.answer import Predictions, predictions  # noqa: E402
+from crossover_bench.answers.shi.analysis import load_shi  # noqa: E402
+from crossover_bench.answers.shi.section import ratio_table  # noqa: E402
+from crossover_bench.answers.training.table import best_table, on_both  # noqa: E402
+from crossover_bench.curves.network import epoch_rows  # noqa: E402
+from crossover_bench.files import fitness, loading, rows  # noqa: E402
+from crossover_bench.shell.cli import main  # noqa: E402
+from crossover_bench.show.strip import strip_text  # noqa: E402
+from crossover_bench.show.tables.formats import as_markdown, wrapped  # noqa: E402
+from crossover_bench.show.tables.table import Cell, Table  # noqa: E402
+from crossover_bench.study.study import Study, study_of  # noqa: E402
+from crossover_bench.tests import days  # noqa: E402
+from crossover_bench.words import units  # noqa: E402
 from tools.sources import tracked_files  # noqa: E402
 
 README = ROOT / "README.md"
@@ -167,7 +168,7 @@ def steps() -> str:
 
 def chart() -> bytes:
     """The answers of one machine: PyTorch's loop, and the fastest programs."""
-    from plots.core.charts.strip import draw_strips  # noqa: PLC0415
+    from crossover_bench.show.charts.strip import draw_strips  # noqa: PLC0415
 
     strips = at_a_glance().strips
     assert strips
@@ -291,7 +292,8 @@ def test_what_a_page_names_exists(page):
 # Looked up, or of few: no page that is read from its beginning to its end.
 BESIDE = {
     *("CHANGELOG.md", "docs/building.md", "docs/cluster.md", "docs/golden.md", "docs/gpu.md"),
-    *("docs/hardware.md", "docs/published.md", "docs/warnings.md", "plots/reference/README.md"),
+    *("docs/hardware.md", "docs/published.md", "docs/warnings.md"),
+    "plots/crossover_bench/reference/README.md",
 }
 MOST_WORDS = {"": 20_000, "README.md": 900, "docs/method/": 12 * 450}  # of pages that begin so
 
@@ -358,7 +360,7 @@ def fields(schema: object) -> Iterator[str]:
 
 
 def test_every_field_of_the_schema_is_defined():
-    schema = json.loads((ROOT / "plots/file/schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(loading.SCHEMA_PATH.read_text(encoding="utf-8"))
     text = FENCE.sub("", (ROOT / "results/README.md").read_text(encoding="utf-8"))
     defined = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
     assert set(fields(schema)) - defined == set()

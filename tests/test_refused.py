@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "plots", "tests")]
 
 from bench_runs import BENCH, OLD, built, environment  # noqa: E402
 from scripts import ran  # noqa: E402
 
-from tools import run, test  # noqa: E402
-from tools.console import Failure  # noqa: E402
+from crossover_bench.run import run  # noqa: E402
+from crossover_bench.run.console import Failure  # noqa: E402
+from tools import test  # noqa: E402
 
 TEXTS = ROOT / "tests" / "fixtures" / "refused.txt"
 HEAD = "# Written by .venv/bin/python tests/test_refused.py from the lines with $.\n\n"

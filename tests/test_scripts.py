@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 from scripts import ROOT, ran, refused
 
-from plots import __version__
-from tools import build, console, environment, peers, progress, run, setup, test
+from crossover_bench import __version__
+from crossover_bench.place import ALONE
+from crossover_bench.run import build, console, environment, peers, progress, run, setup
+from tools import test
 
 # --- arguments
 
@@ -40,17 +42,18 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = run.parse(["--with-peers=pytorch,jax", *flags])
     pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
-    start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ROOT}"]
+    start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ALONE}"]
     *words, pytorch, jax = peers.beside(pythons, ["/b/bench", *parsed.bench])
     assert tuple(pythons) == parsed.peers and words == ["/b/bench", "--threads=1"]
-    command = [*start, str(pythons["pytorch"]), "-m", "peers.pytorch", *flags[:2]]
+    command = [*start, str(pythons["pytorch"]), "-m", "crossover_bench.peers.pytorch", *flags[:2]]
     assert shlex.split(pytorch.removeprefix("--peer=")) == command
-    command = [*start, str(pythons["jax"]), "-m", "peers.jax", *flags[1:3]]
+    command = [*start, str(pythons["jax"]), "-m", "crossover_bench.peers.jax", *flags[1:3]]
     assert shlex.split(jax.removeprefix("--peer=")) == command
     with_python = run.parse(["--with-peers=py", *flags[:1]])
     python = peers.python_of("pytorch", with_python.peers_python)
     (peer,) = peers.beside({"pytorch": python}, with_python.bench)
-    command = [*start[:2], f"{start[2]}:a b", str(tmp_path / "py"), "-m", "peers.pytorch"]
+    module = "crossover_bench.peers.pytorch"
+    command = [*start[:2], f"{start[2]}:a b", str(tmp_path / "py"), "-m", module]
     assert shlex.split(peer.removeprefix("--peer=")) == [*command, "--mode=compile"]
 
 
@@ -179,8 +182,8 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
     assert path.parent == tmp_path / "results" / "same" and "abc1234" in path.name
     *words, peer, out = command
     assert words == ["/b/bench", "--threads=1", "--sweep=quick", "--refine=program"]
-    relay = ["peers.bench", "same", str(run.build.BENCH), "--threads=1", "--sweep=quick"]
-    assert shlex.split(peer)[-5:] == relay
+    relay = ["crossover_bench.peers.bench", "same", str(run.build.BENCH)]
+    assert shlex.split(peer)[-5:] == [*relay, "--threads=1", "--sweep=quick"]
     assert out == f"--out={path}"
 
 

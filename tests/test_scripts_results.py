@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from bench_runs import BENCH
-from scripts import ROOT, ran, refused, script
+from scripts import ran, refused, script
 
-from tools import build, environment, own_network, peers, results, resume, run
-from tools.two import Asked
+from crossover_bench.place import ALONE
+from crossover_bench.run import build, environment, own_network, peers, results, resume, run
+from crossover_bench.run.two import Asked
 
 TODAY = datetime.date(2025, 3, 9)
 
@@ -256,10 +257,10 @@ def test_the_first_answer_is_shown_amid_the_run_and_the_end_says_what_changed(
         assert run.run_bench(run.parse([f"--v={code}", "--out=" + str(folder / "x.json")])) == code
         ((was_kept, *first), *last) = map(json.loads, calls.read_text("utf-8").splitlines())
         words = ["report", str(folder / "x.json"), "-o", str(page), "--since"]
-        assert first == ["-m", "plots", *words, str(page / "answer.txt")] and not was_kept
+        assert first == ["-m", "crossover_bench", *words, str(page / "answer.txt")] and not was_kept
         kept = str(page / "answer.txt")
         words = [*words[:3], str(last_page), *words[4:], kept]
-        assert last == ([] if code else [[True, "-m", "plots", *words]])
+        assert last == ([] if code else [[True, "-m", "crossover_bench", *words]])
         assert (page / "index.html").read_text("utf-8") == f"drawn into {last_page}\n"
         is_told = f"; the answer so far is on {page / 'index.html'}\n" in capsys.readouterr().err
         assert is_told is bool(code)
@@ -449,10 +450,12 @@ time.sleep(3600)
 def test_a_signal_lets_bench_keep_its_rows(signum, tmp_path):
     """Nothing goes on measuring: it is asked to end even where ./run is killed."""
     bench = script(tmp_path / "bench", WAITING_BENCH)
-    code = f"import sys; from tools import run; sys.exit(run.measure([{str(bench)!r}]))"
+    code = (
+        f"import sys; from crossover_bench.run import run; sys.exit(run.measure([{str(bench)!r}]))"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code],
-        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ALONE)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

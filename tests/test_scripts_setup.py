@@ -14,8 +14,10 @@ from types import SimpleNamespace
 import pytest
 from scripts import ROOT, ran, refused, script
 
-from tools import build, console, cuda, environment, packages, run
-from tools.environment import Environment
+from crossover_bench.place import ALONE
+from crossover_bench.run import build, console, cuda, environment, packages, run
+from crossover_bench.run.environment import Environment
+from crossover_bench.shell import command
 
 # --- the Python environment
 
@@ -223,7 +225,7 @@ def test_what_is_fetched_is_named_by_its_commit():
 
 def _somebody_elses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules that must not be taken for ours, in the current folder and in PYTHONPATH."""
-    for name in ("numpy", "plots", "json"):
+    for name in ("numpy", "crossover_bench", "json"):
         (folder / f"{name}.py").write_text("raise SystemExit('somebody else')", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
@@ -235,7 +237,7 @@ def test_the_report_is_drawn_by_our_own_modules(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(environment, "PYTHON", sys.executable)
     assert run.plots("why", "no such file.json") is False
     assert "no such file.json: no such file" in capfd.readouterr().err
-    assert environment.module_path(own_paths=True) == f"{ROOT}:{tmp_path}"
+    assert environment.module_path(own_paths=True) == f"{ALONE}:{tmp_path}"
 
 
 def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
@@ -249,6 +251,20 @@ def test_the_command_works_from_anywhere(tmp_path, monkeypatch):
     complaint = ran(command, "why", "no such file.json", code=2, cwd=tmp_path).stderr
     assert "no such file.json: no such file" in complaint
     assert ran(command, "x", code=2, cwd=tmp_path).stderr.startswith("crossover: ")
+
+
+def test_networks_are_imported_by_the_pytorch_that_was_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "PEERS", Environment(tmp_path, ""))
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    for path in (python, tmp_path / "made-by-crossover.txt"):
+        path.touch()
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(command.os, "execve", lambda *how: pytest.fail(repr(how[1])))
+    monkeypatch.setattr(sys, "argv", ["crossover", "networks", "show", "net.json"])
+    words = [str(python), "-m", "crossover_bench.networks", "show", "net.json"]
+    with pytest.raises(pytest.fail.Exception, match=re.escape(repr(words))):
+        command.main()
 
 
 # --- the CUDA compiler

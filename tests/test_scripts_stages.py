@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 from scripts import ran, script
 
-from tools import console, cuda, fuzz, sources, stages, test
-from tools.console import Failure, Missing
+from crossover_bench.run import console, cuda
+from crossover_bench.run.console import Failure, Missing
+from tools import fuzz, sources, stages, test
 from tools.stages import Stage
 
 

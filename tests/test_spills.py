@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scripts import ROOT, ran
 
-from tools.environment import VENV
+from crossover_bench.run.environment import VENV
 from tools.stages import weekly
 
 KERNELS = ROOT / "src" / "cuda" / "kernels"

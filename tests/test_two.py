@@ -16,9 +16,10 @@ import pytest
 from bench_runs import is_running, run, until
 from scripts import ROOT, ran
 
-from peers.command import CommandFailed, Commands, Plan, Ran, new_process
-from plots.file import loading
-from tools import two
+from crossover_bench.files import loading
+from crossover_bench.peers.command import CommandFailed, Commands, Plan, Ran, new_process
+from crossover_bench.place import PACKAGE
+from crossover_bench.run import two
 
 A, B = "a {n} {steps}", "b {n} {steps}"
 ASKED = ("--n=1e3:1e6", "--steps=10,100")
@@ -173,7 +174,7 @@ def test_a_command_does_not_outlive_its_worker(staying, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TMPDIR", str(folder))
     plan = Plan(f"{staying} sleep 1000; : {{n}} {{steps}}", B, (7,), (1, 2), 60.0, "cmp")
-    command = [sys.executable, ROOT / "peers" / "command.py", plan.word]
+    command = [sys.executable, PACKAGE / "peers" / "command.py", plan.word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         asked = {"do": "prepare", "row": "x", "configuration": configuration("first", "7", "1")}
         assert worker.stdin is not None
@@ -190,8 +191,8 @@ PEER = """
 import sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from peers.command import Commands, Plan, Ran
-from peers.protocol import serve
+from crossover_bench.peers.command import Commands, Plan, Ran
+from crossover_bench.peers.protocol import serve
 
 def formula(command, limit, output):
     side, n, steps = command.split()
@@ -208,7 +209,8 @@ def flags_of(folder: Path, *words: str, peer: str = "") -> list[str]:
     if peer:
         (folder / "peer.py").write_text(peer, "utf-8")
         ours, theirs = (
-            shlex.quote(str(path)) for path in (ROOT / "peers" / "command.py", folder / "peer.py")
+            shlex.quote(str(path))
+            for path in (PACKAGE / "peers" / "command.py", folder / "peer.py")
         )
         flags = [word.replace(ours, theirs) for word in flags]
     return flags
@@ -244,7 +246,7 @@ def test_where_the_second_program_begins_to_win_is_found_and_shown(tmp_path, mon
     it starts a program for each pair."""
     monkeypatch.chdir(tmp_path)
     words = ("--n=100:400", "--steps=10,100", "--repetitions=5")
-    file, peer = tmp_path / "result.json", PEER.format(root=str(ROOT))
+    file, peer = tmp_path / "result.json", PEER.format(root=str(ROOT / "plots"))
     _, done = run(tmp_path, *flags_of(tmp_path, *words, A, B, peer=peer))
     assert "[refine] n = " in done.stdout
     (interval,) = loading.load_file(file).refinements[-1].intervals

@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """An installed copy: the command `crossover`, and the wheel that brings it."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
 import pytest
 from bench_runs import BENCH
-from scripts import ran
+from scripts import ROOT, ran
 
-from plots import __version__
-from tools import build, setup, wheel
-from tools.cuda import find_toolkit
+from crossover_bench import __version__
+from crossover_bench.place import PACKAGE
+from crossover_bench.run import build, setup
+from crossover_bench.run.cuda import find_toolkit
+from tools.sources import tracked_files
 from tools.stages import weekly
 
-ROOT = wheel.ROOT
 RESULTS = next(iter(sorted(ROOT.glob("results/amd-*/*.json"))))
 Words = list[str | Path]
 TEXTS = (".py", ".js", ".j2")
+# What cmake/wheel.cmake adds to the package, beside bench.
+ADDED = (
+    *("LICENSE", "results/README.md"),
+    *(f"requirements-{name}.txt" for name in ("peers", "jax", "onnxruntime")),
+    *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")),
+)
 THEIRS = ("networks", "peers", "plots", "tools")  # modules of a user's, with the names of ours
 
 
@@ -31,7 +40,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as site-packages is, with bench as it is built in the checkout."""
     folder = tmp_path_factory.mktemp("site")
     package = folder / "crossover_bench"
-    wheel.write(package)
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "tests"))
+    for name in ADDED:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, package / name)
     (package / "build").mkdir()
     (package / "build" / "bench").symlink_to(BENCH)
     return folder
@@ -66,17 +78,40 @@ def crossover(
 # --- its Python
 
 
-def test_it_names_its_own_commands(copy):
-    every = "\n".join(
-        line
-        for path in sorted((copy / "crossover_bench").rglob("*"))
-        if path.suffix in TEXTS and path.parts[-2:] != ("record", "section.py")
-        for line in path.read_text(encoding="utf-8").splitlines()
-    )
-    assert not re.findall(r"(?<!a checkout's )\./run.*|python -m (?:plots|networks).*", every)
-    assert "crossover run on a machine with a GPU" in every
-    assert "a checkout's ./run --compare-with" in every
-    assert "crossover run --check-statistics" in every and "; crossover run two ..." in every
+def said(path: Path) -> Iterator[str]:
+    """The strings of a source, without those that document it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield "" if id(node) in documents else node.value
+
+
+def test_texts_take_the_names_of_commands_from_one_place():
+    """place.py; what measures a commit again takes a checkout."""
+    left_out = (PACKAGE / "place.py", PACKAGE / "answers" / "record" / "section.py")
+    every = (path for path in PACKAGE.rglob("*.*") if path.suffix in TEXTS)
+    paths = [path for path in every if "tests" not in path.parts]
+    texts = [
+        text
+        for path in paths
+        if path not in left_out
+        for text in (said(path) if path.suffix == ".py" else [path.read_text(encoding="utf-8")])
+    ]
+    assert len(texts) > 5000
+    assert [text for text in texts if re.search(r"\./run\b|-m (plots|networks)\b", text)] == []
+
+
+def test_it_names_its_own_commands(copy, user):
+    assert "./run" not in crossover(copy, user, "run", "--help").stdout
+    assert "; crossover run two measures" in crossover(copy, user, "two", RESULTS, code=2).stderr
+    needs = crossover(copy, user, "compare", RESULTS, code=2).stderr
+    assert "one of a checkout's ./run --compare-with=COMMIT" in needs
 
 
 def test_it_has_the_pages_that_it_names(copy, user):
@@ -114,16 +149,19 @@ def test_its_commands_work_beside_modules_of_the_same_names(copy, user, words, c
 
 
 def test_it_hides_no_module_of_the_users(copy, user):
-    mine = "; ".join(f"import {name}; assert {name}.MINE" for name in THEIRS)
-    code = f"import crossover_bench; {mine}"
-    started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))
     code = f"from crossover_bench import load; print(len(load({str(RESULTS)!r}).columns['value']))"
-    refused = started(user, sys.executable, "-c", code, code=1, PYTHONPATH=str(copy))
-    assert f"{user / 'plots.py'} has the name of a package that is needed" in refused.stderr
-    (user / "plots.py").unlink()
-    code += f"; {mine.replace('import plots; assert plots.MINE', 'pass')}"
-    loaded = started(user, sys.executable, "-c", code, PYTHONPATH=str(copy))
+    mine = "; ".join(f"import {name}; assert {name}.MINE" for name in THEIRS)
+    loaded = started(user, sys.executable, "-c", f"{code}; {mine}", PYTHONPATH=str(copy))
     assert int(loaded.stdout) > 100
+
+
+def test_other_interpreters_find_the_package_alone(copy, user):
+    (copy / "beside.py").touch()
+    alone = str(copy / "crossover_bench" / "alone")
+    code = "import crossover_bench.peers.protocol as it; print(it.__file__); import beside"
+    done = started(user, sys.executable, "-c", code, code=1, PYTHONPATH=alone)
+    assert done.stdout == f"{copy / 'crossover_bench' / 'peers' / 'protocol.py'}\n"
+    assert "No module named 'beside'" in done.stderr
 
 
 def measures(command: Words, user: Path, **changed: str) -> str:
@@ -225,7 +263,11 @@ def test_the_wheel_holds_one_package_and_its_libraries(made):
     }
     prefix = "crossover_bench/"
     packaged = {name.removeprefix(prefix) for name in names if prefix in name}
-    assert {*wheel.names(), *wheel.FILES, "__init__.py", "__main__.py"} <= packaged
+    sources = {
+        str(path.relative_to(PACKAGE)) for path in tracked_files() if PACKAGE in path.parents
+    }
+    assert {*ADDED, *(name for name in sources if "tests/" not in name)} <= packaged
+    assert not [name for name in packaged if "tests/" in name]
     libraries = ("libgomp", "libbenchmark", "libhwy", "libdnnl")
     for library, licence in zip(
         libraries, ("libgomp", "benchmark", "highway", "onednn"), strict=True

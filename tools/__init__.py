@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./run and ./test share: set-up, build, and the names of result files."""
+"""What ./test runs, and what takes a GPU for minutes."""

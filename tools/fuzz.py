@@ -3,14 +3,15 @@
 
 import re
 import runpy
+import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import environment, setup
-from tools.console import (
+from crossover_bench.place import ROOT
+from crossover_bench.run import environment, setup
+from crossover_bench.run.console import (
     LOGS,
-    ROOT,
     CommandFailed,
     Missing,
     cores,
@@ -19,12 +20,12 @@ from tools.console import (
     say,
     stage,
 )
-from tools.packages import has_fuzzer
+from crossover_bench.run.packages import has_fuzzer
 
 SOURCES = ROOT / "tests" / "fuzz"
 BUILD = ROOT / "build" / "fuzz"
 FINDINGS = BUILD / "findings"  # of every run, tried first by each later one
-PLOTS = "plots"  # plots/tests/test_fuzz.py, which needs no clang
+PLOTS = "plots"  # plots/crossover_bench/tests/test_fuzz.py, which needs no clang
 
 # Executions within ./test, where one takes longer than others'.
 _SHORT_RUNS = {"answer": 10_000, "arguments": 5_000}
@@ -107,5 +108,5 @@ def long(seconds: float) -> bool:
     options.append(f"-max_total_time={each}")
     good = [_run(name, _command(name, BUILD / "corpus" / name, *options)) for name in names()]
     (FINDINGS / PLOTS).mkdir(parents=True, exist_ok=True)
-    module = [str(environment.PYTHON), "-m", "plots.tests.test_fuzz"]
-    return all([*good, _run(PLOTS, [*module, str(each), FINDINGS / PLOTS])])
+    command = environment.started(environment.PYTHON, "crossover_bench.tests.test_fuzz")
+    return all([*good, _run(PLOTS, [*shlex.split(command), str(each), FINDINGS / PLOTS])])

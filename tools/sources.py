@@ -9,9 +9,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tools import environment
-from tools.console import LOGS, ROOT, cores, git, run_logged
-from tools.cuda import Choice
+from crossover_bench.place import ROOT
+from crossover_bench.run import environment
+from crossover_bench.run.console import LOGS, cores, git, run_logged
+from crossover_bench.run.cuda import Choice
 from tools.stages import passes
 
 _CPP = {".h", ".cuh", ".cpp", ".cu"}

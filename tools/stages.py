@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import ROOT, Failure, Missing
+from crossover_bench.place import ROOT
+from crossover_bench.run.console import Failure, Missing
 
 ALL = "CROSSOVER_TEST_ALL"  # set by ./test --all; tests in C++ ask for it as well
 

@@ -9,9 +9,10 @@ from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from plots import __version__
-from tools import build, cuda, environment, fuzz, setup, sources
-from tools.console import Failure, Missing, Parser, cores, seconds_of
+from crossover_bench import __version__
+from crossover_bench.run import build, cuda, environment, setup
+from crossover_bench.run.console import Failure, Missing, Parser, cores, seconds_of
+from tools import fuzz, sources
 from tools.stages import ALL, Result, Stage, passes, run_all
 
 

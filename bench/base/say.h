@@ -41,8 +41,8 @@ inline std::string escaped(unsigned character) {
   return text;
 }
 
-/// These, which may come from arguments, files and other programs, are escaped as plots/text.py
-/// does. What is no UTF-8 stays.
+/// These, which may come from arguments, files and other programs, are escaped as words/text.py of
+/// crossover_bench does. What is no UTF-8 stays.
 inline std::string printable(const std::string& text) {
   constexpr unsigned of_one = 0x80;  // from there on a character has several bytes
   std::string shown;

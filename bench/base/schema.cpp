@@ -255,7 +255,7 @@ constexpr std::array keywords{
 const Keyword& keyword_of(const std::string& name) {
   const auto* const at =
       std::ranges::find_if(keywords, [&](const Keyword& one) { return one.name == name; });
-  return at == keywords.end() ? throw std::logic_error("plots/file/schema.json has '" + name +
+  return at == keywords.end() ? throw std::logic_error("files/schema.json has '" + name +
                                                        "'; add it to bench/base/schema.cpp")
                               : *at;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules by which every reader of result files judges them, plots/file/schema.json: the program
-// holds that file, so that it writes nothing which they refuse.
+// The rules by which every reader of result files judges them,
+// plots/crossover_bench/files/schema.json: the program holds that file, so that it writes nothing
+// which they refuse.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

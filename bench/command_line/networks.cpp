@@ -149,7 +149,7 @@ std::vector<Flag> network_flags(NetworkFlags& to) {
        "auto as the first or the last takes it from --data: --mlp=auto,32,auto",
        [&to](const std::string& /*flag*/, const std::string& text) { to.mlp = widths_in(text); }},
       {"--network", "FILE.json,...",
-       "networks of your own, in files; docs/networks.md has their form, and python -m networks "
+       "networks of your own, in files; docs/networks.md has their form, and crossover networks "
        "writes them from PyTorch and ONNX",
        [&to](const std::string& /*flag*/, const std::string& text) { to.files = split(text); }},
       {"--scale", "FACTOR,...",

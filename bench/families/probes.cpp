@@ -275,7 +275,7 @@ void register_copies(const Arguments& arguments, Devices& devices, Rows& rows) {
 }
 
 // ---- Family Peak: the ceilings of each device, from which readers of the file take every other
-// row's bound (plots/core/bounds.py knows which row is which ceiling).
+// row's bound (plots/crossover_bench/counts/bounds.py knows which row is which ceiling).
 
 namespace {
 

@@ -14,7 +14,7 @@
 namespace crossover::bench {
 
 // ---- At least. Readers of the file turn it into the row's bound, with the ceilings that its rows
-// of the family Peak have measured (plots/core/bounds.py).
+// of the family Peak have measured (plots/crossover_bench/counts/bounds.py).
 
 /// Of the step's batch, as it comes from the host.
 std::int64_t input_bytes(const Workload& workload, const Step& step);

@@ -87,12 +87,15 @@ std::string networks_without_folders(const std::string& word) {
 /// by its name: "--with-peers=pytorch" of "python -m peers.pytorch"; networks of its own by theirs.
 /// The commands of ./run two stand among the peers.
 void add_peer(const std::string& command, Json& words) {
-  const std::string package = "peers.";
+  const std::string whole = "crossover_bench.", package = "peers.";
   const std::string own = "peers.pytorch.own";
   std::string said = "--with-peers";
   Json flags = Json::array();
   std::istringstream text(command);
   for (std::string part; text >> part;) {
+    if (part.starts_with(whole)) {
+      part.erase(0, whole.size());
+    }
     if (part == own || part.ends_with("peers/command.py")) {
       said.clear();
     } else if (part.starts_with(package)) {

@@ -112,7 +112,7 @@ std::string fault_among(const Fields& wanted, const std::string& request, const 
 
 /// Of any JSON: a number that no reader takes, or a text that nobody reads.
 std::string fault_of_size(const Json& json, const std::string& place) {
-  constexpr double smallest = 1e-60, largest = 1e40;  // plots/file/loading.py
+  constexpr double smallest = 1e-60, largest = 1e40;  // plots/crossover_bench/files/loading.py
   constexpr std::size_t longest = 1 << 16;
   const double size = json.is_number() ? std::abs(json.get<double>()) : 0;
   if (!(size < largest) || (size > 0 && size < smallest)) {
@@ -267,7 +267,7 @@ std::string fault_of_times(const Json& request, const Json& times) {
   return fault;
 }
 
-/// By plots/file/schema.json, and by what it can't say (plots/file/entries.py).
+/// By plots/crossover_bench/files/schema.json, and by what it can't say (entries.py beside it).
 std::string fault_in_file(const Json& request, const Json& answer) {
   const std::string what = request.at("do");
   if (what != "prepare" && what != "repeat") {

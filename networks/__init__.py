@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Networks of others as bench's JSON (docs/networks.md): `python -m networks --help`."""

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crossover: measures on CPU and GPU, reads result files and shows what is in them.
+
+load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crossover_bench.files.samples import Samples
+    from crossover_bench.notebook import Study as Study
+
+__version__ = "0.1.0"  # the project's: pyproject.toml and CMakeLists.txt take it from here
+
+
+def load(*paths: str) -> Samples:
+    """The samples of the result files that `paths` name: files, folders, and patterns such as
+    "results/*/*.json". Raises ValueError with a sentence for each file that cannot be used."""
+    # Imported here, so that `crossover` can say what this Python lacks.
+    from glob import glob  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from crossover_bench.files.loading import load_files  # noqa: PLC0415
+    from crossover_bench.files.samples import long_table  # noqa: PLC0415
+
+    named = [Path(name) for path in paths for name in (sorted(glob(path)) or [path])]
+    files, problems = load_files(named)
+    if problems:
+        raise ValueError("\n".join(problems))
+    return long_table(files)
+
+
+def __getattr__(name: str) -> object:
+    """Study, whose module imports what `crossover` does not need at first."""
+    if name != "Study":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from crossover_bench.notebook import Study  # noqa: PLC0415
+
+    return Study

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of torch.export as layers of bench's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from operator import getitem
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
+from torch.utils._pytree import tree_leaves
+
+from crossover_bench.networks import attention, calls, root_mean_square, strides
+from crossover_bench.networks.builder import Builder
+from crossover_bench.networks.calls import NoLayers, Parameter
+from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
+from crossover_bench.networks.slices import joined
+from crossover_bench.networks.steps import Step
+from crossover_bench.networks.torch_operations import CALLS, VIEWS, is_read_as_it_is
+from crossover_bench.networks.user_module import Input, in_float64
+from crossover_bench.networks.values import ReadsImages, Refused, Value, in_short
+from crossover_bench.networks.windows import Padded
+from crossover_bench.peers.pytorch.user_file import user_place
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_OF_RESULTS = (attention.Scores, attention.Scaled, Padded)
+_KNOWN_LATER = (Value, Parameter, NoLayers, *_OF_RESULTS, root_mean_square.Partial)
+
+
+class Call(calls.Call):
+    """An operation of the graph."""
+
+    def __init__(self, graph: Graph, node: fx.Node) -> None:
+        self._graph, self.node = graph, node
+        schema = node.target._schema.arguments
+        arguments = {argument.name: argument.default_value for argument in schema}
+        arguments |= dict(zip(arguments, node.args, strict=False)) | node.kwargs
+        read = fx.map_arg(arguments, graph.result_of)
+        super().__init__(graph.build, operation_of(node), read)
+
+    def shifts(self, layer: str, parameter: Any) -> None:
+        super().shifts(layer, parameter)
+        self._graph.used[parameter] = layer
+        self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
+
+    def is_used(self, parameter: Any) -> bool:
+        return parameter in self._graph.used
+
+    def layer_of(self, parameters: list[Any]) -> dict[str, Any] | None:
+        names = [self._graph.used[path] for path in parameters if path in self._graph.used]
+        return self.build.steps[names[0]].layer if names else None
+
+    def pads_with(self, token: int) -> None:
+        super().pads_with(token)
+        self._graph.paddings.append(token)
+
+    @property
+    def name(self) -> str:
+        """The path of PyTorch's module that calls the operation; else the path of the user's
+        module, and the operation."""
+        stack = list((self.node.meta.get("nn_module_stack") or {}).values())
+        path, kind = stack[-1] if stack else ("", "")
+        kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        path = re.sub(r"@\d+$", "", path)
+        if kind.startswith("torch.nn.modules.") and not kind.endswith(".Sequential") and path:
+            return path
+        return f"{path}.{self.operation}" if path else self.operation
+
+    @property
+    def where(self) -> str:
+        return f"{self.name} ({self.operation}{place_of(self.node, ', ')})"
+
+    def refused(self, what: str) -> Refused:
+        return Refused(f"{self.where}: {what}")
+
+
+class Graph:
+    """Walks through the operations of a module in the order in which it calls them."""
+
+    def __init__(self, program: ExportedProgram, *wanted: Input, output: int | None = None) -> None:
+        """`output`: which of the module's tensors is trained; None: its only one."""
+        self.program, self._wanted = program, wanted
+        self.end = ""  # what the loss has of the network's (ending.py)
+        self.place = self._place_of_output(output)
+        self._values: dict[fx.Node, Any] = {}
+        first = wanted[0]
+        if first.batch_axis == 1 and len(wanted) == 1 and not first.tokens:
+            self.preparations = Preparations(program, are_tokens=False)
+            if len(self._sample(0)) != 2:
+                raise Refused("--batch-axis=1 is of tokens, or of numbers [time, batch, columns]")
+            self._walk_as(series=True)
+            return
+        self._walk_somehow()
+
+    def _walk_somehow(self) -> None:
+        """Reads the input as the user describes it, or as a series [batch, time, columns], which is
+        a line that is read as a sequence. Refused for the reason of the walk that came furthest."""
+        are_tokens = any(argument.tokens for argument in self._wanted)
+        self.preparations = Preparations(self.program, are_tokens)
+        refused, furthest = None, -1
+        may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
+        for series in (False, True)[: 1 + may_be_series]:
+            try:
+                self._walk_as(series=series)
+                return
+            except Refused as error:
+                if len(self._values) > furthest:
+                    refused, furthest = error, len(self._values)
+        raise refused or AssertionError("a walk is tried")
+
+    def _walk_as(self, series: bool = False) -> None:
+        try:
+            self._begin(series=series)
+            self.output = self._walk()
+        except ReadsImages as images:
+            self._begin(images.sample, places=images.places)
+            self.output = self._walk()
+
+    def _begin(
+        self,
+        sample: tuple[int, ...] = (),
+        series: bool = False,
+        places: np.ndarray | None = None,
+    ) -> None:
+        """`sample` is the shape of the input where the user's is another, and `places` the order of
+        its numbers there. `series`: the input is [time, columns], and a line of so many
+        channels."""
+        names = self.program.graph_signature.user_inputs
+        samples = [self._sample(at) for at in range(len(names))]
+        if series:
+            time, columns = samples[0]
+            sample = (columns, 1, time)
+        whole = sample or joined(samples, [argument.tokens > 0 for argument in self._wanted])
+        self.build = Builder(whole, self._wanted[0].tokens > 0, settled=bool(sample))
+        if series:
+            axes = (2, 0, 1) if self._wanted[0].batch_axis else (0, 2, 1)
+            line = self.build.input.places[:, :, 0]
+            self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
+        else:
+            views = self.build.slices.arguments(samples, names, self._wanted[0].batch_axis, places)
+            self.arguments = dict(zip(names, views, strict=True))
+        self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
+        self._values = {}
+        self.used: dict[str, str] = {}  # parameters, and by which layer
+        self.paddings: list[int] = []  # tokens whose rows of a table are not trained
+        self._aliases: dict[int, str] = {}
+
+    def _place_of_output(self, wanted: int | None) -> int:
+        specs = self.program.graph_signature.output_specs
+        given = [output.arg for output in specs if output.kind == OutputKind.USER_OUTPUT]
+        tensors = [at for at, output in enumerate(given) if isinstance(output, TensorArgument)]
+        if not tensors:
+            raise Refused("the network gives no tensor; one tensor can be trained")
+        count = f"{len(tensors)} output{'s' * (len(tensors) > 1)}"
+        if wanted is None and len(tensors) > 1:
+            raise Refused(
+                f"the network gives {count}; one tensor can be trained, and --output=0 to "
+                f"{len(tensors) - 1} says which"
+            )
+        if wanted is not None and wanted >= len(tensors):
+            raise Refused(f"the network gives {count}, and --output={wanted} counts from 0")
+        return tensors[wanted or 0]
+
+    def _sample(self, at: int) -> tuple[int, ...]:
+        """The shape of one sample of an input behind its preparations."""
+        name = self.program.graph_signature.user_inputs[at]
+        return self.preparations.sample(name) or self._wanted[at].shape
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what is not as in the original."""
+        return self.preparations.notes + self.build.notes
+
+    def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        """An argument of the original as bench's input has it."""
+        return self.preparations.done(name, x, self._values)
+
+    def result_of(self, node: fx.Node) -> Any:
+        return self._values[node]
+
+    def _walk(self) -> Value:
+        specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
+        needed = self._needed()
+        last = next(iter(self.program.graph.nodes))
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                self._values[node] = self._given(specs[node.name])
+                last = node
+            elif node.op == "output":
+                result = fx.map_arg(self._given_by(node), self.result_of)
+                if isinstance(result, _OF_RESULTS):
+                    result = attention.as_layers(Call(self, last), result)
+                if isinstance(result, root_mean_square.Partial):
+                    result = root_mean_square.as_layers(Call(self, last), result)
+                if not isinstance(result, Value):
+                    raise Refused("the network's output is no layer's result")
+                return self.build.as_output(Call(self, last), result)
+            elif node in self.preparations.ends:
+                self._values[node] = self.arguments.get(self.preparations.ends[node])
+            elif node in needed:
+                self._values[node] = self._checked_result(node)
+                last = last if node.target is getitem else node
+        raise AssertionError("a graph ends with its output")
+
+    def _given_by(self, output: fx.Node) -> Any:
+        """The result that is trained."""
+        results = zip(output.args[0], self.program.graph_signature.output_specs, strict=True)
+        return [x for x, spec in results if spec.kind == OutputKind.USER_OUTPUT][self.place]
+
+    def _needed(self) -> set[fx.Node]:
+        """The nodes that the result depends on, and those that change others in place."""
+        needed: set[fx.Node] = set()
+        for node in reversed(self.program.graph.nodes):
+            if node.op == "output":
+                needed.add(self._given_by(node))
+            schema = getattr(node.target, "_schema", None)
+            if node in needed or (schema is not None and schema.name.endswith("_")):
+                needed.update((node, *node.all_input_nodes))
+        return needed
+
+    def _checked_result(self, node: fx.Node) -> Any:
+        try:
+            return self._result(node)
+        except (Refused, ReadsImages):
+            raise
+        except Exception as error:
+            raise Refused(
+                f"{node.name}{place_of(node, ' ')}: it can't be imported as it is used here "
+                f"({type(error).__name__}: {in_short(error)})"
+            ) from error
+
+    def _given(self, spec: Any) -> Any:
+        if spec.kind == InputKind.USER_INPUT:
+            return self.arguments[spec.arg.name]
+        if spec.kind == InputKind.PARAMETER:
+            # Tied parameters have several paths, and are one.
+            parameter = self.program.state_dict[spec.target]
+            name = self._aliases.setdefault(id(parameter), spec.target)
+            return Parameter(name, Value(name, tuple(parameter.shape), False))
+        if spec.target in self.program.constants:
+            return self.program.constants[spec.target]
+        return self.program.state_dict[spec.target].clone()  # the walk may count batches in it
+
+    def _result(self, node: fx.Node) -> Any:
+        if node.target is getitem:
+            return getitem(*fx.map_arg(node.args, self.result_of))
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise Refused(
+                f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad), in "
+                "autocast, or with a control flow of its own can't be imported"
+            )
+        call = Call(self, node)
+        first = next(iter(call.arguments.values()), None)
+        before = set(self.build.steps)
+        call = self._with_layers(call)
+        read = [self._values[argument] for argument in node.all_input_nodes]
+        # What depends on neither the input nor on what is trained is computed here.
+        if not any(isinstance(part, _KNOWN_LATER) for part in tree_leaves(read)):
+            if torch.Tag.nondeterministic_seeded in node.target.tags:
+                raise call.refused(
+                    "it draws random numbers; of what is random, bench has dropout alone"
+                )
+            with in_float64():  # in which the original is compared
+                result = node.target(*fx.map_arg(node.args, self.result_of), **node.kwargs)
+        elif call.operation in NOTHING_DONE:
+            result = self._unchanged(call)
+        elif call.operation in VIEWS:
+            result = self._view(call)
+        elif call.operation in CALLS:
+            result = CALLS[call.operation](call)
+        else:
+            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
+        added = [name for name in self.build.steps if name not in before]
+        self._note(call, added, result)
+        if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
+            if not first.is_whole:
+                raise call.refused(f"it changes a part of what {first.layer} gives in place")
+            result = attention.as_layers(call, result)
+            # Whatever saw the old numbers sees the new ones.
+            for other, value in self._values.items():
+                if isinstance(value, Value) and value.layer == first.layer:
+                    self._values[other] = result.seen_as(value.places)
+        return result
+
+    def _with_layers(self, call: Call) -> Call:
+        """Makes layers of what the call reads as no layer's result, where its operation has no use
+        for that."""
+        for argument in call.node.all_input_nodes:
+            operand = self._values[argument]
+            if isinstance(operand, _OF_RESULTS) and not is_read_as_it_is(operand, call.operation):
+                self._values[argument] = attention.as_layers(call, operand)
+            if isinstance(operand, root_mean_square.Partial):
+                arguments = list(call.arguments.values())
+                if not root_mean_square.goes_on(operand, call.operation, arguments):
+                    self._values[argument] = root_mean_square.as_layers(call, operand)
+        return Call(self, call.node)
+
+    def _unchanged(self, call: Call) -> Any:
+        """A move to a device, or to a type that the tensor already has on a CPU in float64."""
+        node, (read, *_) = call.node, call.node.all_input_nodes
+        before, after = read.meta["val"].dtype, node.meta["val"].dtype
+        if before.is_floating_point != after.is_floating_point:
+            raise call.refused(f"it makes {after} of {before}, which no layer does")
+        return self._values[read]
+
+    def _view(self, call: Call) -> Any:
+        """The places as PyTorch itself moves them, for any view."""
+        node, viewed = call.node, self._values[call.node.all_input_nodes[0]]
+        if not isinstance(viewed, Parameter):
+            viewed = call.value()
+
+        def places(argument: fx.Node) -> Any:
+            read = self._values[argument]
+            read = read.seen if isinstance(read, Parameter) else read
+            if not isinstance(read, Value):
+                return read
+            return torch.from_numpy(np.array(read.places, order="C"))
+
+        seen = node.target(*fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places))
+        if isinstance(viewed, Parameter):
+            parts = tree_leaves(seen)
+            tables = [replace(viewed, seen=viewed.seen.seen_as(part.numpy())) for part in parts]
+            return tables[0] if isinstance(seen, torch.Tensor) else tables
+        if isinstance(seen, torch.Tensor):
+            return self._copied_between(call, viewed, node, seen.numpy(), places)
+        return [call.value().seen_as(part.numpy()) for part in seen]
+
+    def _copied_between(
+        self, call: Call, value: Value, node: fx.Node, seen: np.ndarray, places: Callable[..., Any]
+    ) -> Value:
+        """A view of a view that no strides describe becomes a view of a copy of the first."""
+        after = value.seen_as(seen)
+        if not value.is_plain and strides.is_one_copy(value) and not strides.is_one_copy(after):
+            copy = strides.rearranged(self.build, call, value)
+            if copy is not None and copy.layer != value.layer:
+                first = call.node.all_input_nodes[0]
+                self._values[first] = value = copy
+                seen = node.target(
+                    *fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places)
+                ).numpy()
+        return self.build.viewed(call, value, seen)
+
+    def _note(self, call: Call, added: list[str], result: Any) -> None:
+        """Notes which node a layer computes. Refuses a parameter that two layers have."""
+        for name in added:
+            step = self.build.steps[name]
+            first = self.used.get(step.parameters[0]) if step.parameters else None
+            if first is not None and self._is_same(self.build.steps[first], step):
+                step.layer["shared"] = first
+                step.parameters, step.count = [], 0
+            for parameter in step.parameters:
+                if parameter in self.used:
+                    raise call.refused(
+                        f"{parameter} is used twice, first by {self.used[parameter]}, and not by "
+                        "layers of one type and size"
+                    )
+                self.used[parameter] = name
+        last = result[0] if isinstance(result, (tuple, list)) else result
+        if added and isinstance(last, Value):
+            self.origins[last.layer] = (call.node.name, last)
+
+    @staticmethod
+    def _is_same(first: Step, step: Step) -> bool:
+        """Whether both are one module that is called twice."""
+        is_alike = {**first.layer, "name": ""} == {**step.layer, "name": ""}
+        return is_alike and first.parameters == step.parameters
+
+    def unused(self) -> list[str]:
+        """Parameters that no layer reads."""
+        paths = self.program.graph_signature.parameters
+        trained = {self._aliases[id(self.program.state_dict[path])] for path in paths}
+        read = {path for step in self.build.alive(self.output) for path in step.parameters}
+        return sorted(trained - read)
+
+
+def place_of(node: fx.Node, before: str) -> str:
+    """The user's line, behind `before`; empty where none is known."""
+    trace = node.meta.get("stack_trace") or node.stack_trace or ""
+    place = user_place([(file, int(line)) for file, line in _FRAME.findall(trace)])
+    return f"{before}{place}" if place else ""

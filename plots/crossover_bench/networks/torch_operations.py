@@ -1,0 +1,494 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's operations and the layers that they are: one line each, or a function where arguments
+decide. ONNX's operators are said in them (onnx_operations.py). What bench's layers do not have is
+refused by its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crossover_bench.networks import (
+    arithmetic,
+    attention,
+    products,
+    root_mean_square,
+    strides,
+    trained,
+)
+from crossover_bench.networks.calls import Call, NoLayers
+from crossover_bench.networks.values import Value, both, non_defaults, pair
+from crossover_bench.networks.windows import Padded, global_max, padded
+from crossover_bench.peers.pytorch.layers import LAYERS
+
+
+def is_read_as_it_is(operand: Any, operation: str) -> bool:
+    """Whether the operation reads the operand before it becomes layers."""
+    known = ("conv1d", "conv2d") if isinstance(operand, Padded) else attention.OF_SCORES
+    return operation in known
+
+
+def _elementwise(kind: str) -> Callable[[Call], Value]:
+    """A function of each number, with numbers of its own."""
+    numbers = LAYERS[kind].numbers or {}
+
+    def layer(call: Call) -> Value:
+        settings = {name: (float(call[name]), default) for name, default in numbers.items()}
+        return call.build.elementwise(call, kind, call.value(), **non_defaults(**settings))
+
+    return layer
+
+
+def _leaky_relu(call: Call) -> Value:
+    if call["negative_slope"] < 0:
+        raise call.refused(f"negative_slope is {call['negative_slope']}, and can't be below 0")
+    if call["negative_slope"] == 0:
+        return call.build.elementwise(call, "relu", call.value())
+    return _elementwise("leaky_relu")(call)
+
+
+def _elu(call: Call) -> Value:
+    """ELU, or SELU, which is ELU with a factor behind it."""
+    alpha, scale = float(call.arguments.get("alpha", 1)), 1.0
+    if call.operation == "selu":
+        alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    else:
+        call.only(scale=1, input_scale=1)
+    if alpha <= 0:
+        raise call.refused(f"alpha is {alpha}, and can only be above 0")
+    value = call.build.elementwise(call, "elu", call.value(), **non_defaults(alpha=(alpha, 1.0)))
+    return attention.affine(call, value, scale, 0)
+
+
+def _softplus(call: Call) -> Value:
+    call.only(beta=1, threshold=20)
+    return call.build.elementwise(call, "softplus", call.value())
+
+
+def _mish(call: Call) -> Value:
+    value = call.value()
+    gate = call.build.elementwise(call, "softplus", value)
+    return call.build.product(call, value, call.build.elementwise(call, "tanh", gate))
+
+
+def _log_sigmoid(call: Call) -> Value:
+    turned = attention.affine(call, call.value(), -1.0, 0)
+    return attention.affine(call, call.build.elementwise(call, "softplus", turned), -1.0, 0)
+
+
+def _held(call: Call) -> Value:
+    """Limits numbers to a range, as hardtanh and clamp do."""
+    least, most = list(call.arguments.values())[1:3]
+    if (least, most) == (0, None):
+        return call.build.elementwise(call, "relu", call.value())
+    if not all(isinstance(bound, (int, float)) for bound in (least, most)) or least >= most:
+        raise call.refused(
+            f"it holds numbers between {least} and {most}, and these can only be two numbers, "
+            "the smaller first"
+        )
+    if (least, most) == (0, 6):
+        return call.build.elementwise(call, "relu6", call.value())
+    settings = non_defaults(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
+    return call.build.elementwise(call, "hardtanh", call.value(), **settings)
+
+
+def _gelu(call: Call) -> Value:
+    kind = "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
+    return call.build.elementwise(call, kind, call.value())
+
+
+def _dropout(call: Call) -> Value:
+    if not call["train"] or call["p"] == 0:
+        return call.value()
+    return call.build.elementwise(call, "dropout", call.value(), p=call["p"])
+
+
+def _detach(call: Call) -> Any:
+    parameter = call["self"]
+    if hasattr(parameter, "seen"):
+        raise call.refused(
+            f"{parameter.name} is changed while the network runs, as max_norm does; in bench the "
+            "optimizer alone changes parameters"
+        )
+    raise call.refused("no gradients go through it; in bench they go through each layer")
+
+
+def _channel_dropout(call: Call) -> Value:
+    """Dropout of whole channels: a gate of ones, one for each channel, some of which are
+    dropped."""
+    value, build = call.value(), call.build
+    if not call["train"] or call["p"] == 0:
+        return value
+    mean = build.mean(call, value, range(2, value.places.ndim), keeps=True)
+    gate = build.elementwise(call, "dropout", attention.affine(call, mean, 0.0, 1.0), p=call["p"])
+    return build.product(call, value, gate)
+
+
+def _linear(call: Call) -> Value:
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    out_features, tied = call.shape("weight")[0], call.layer_of(weight)
+    if tied and not bias and tied["type"] == "embedding":
+        tied["scaled_start"] = True  # that of a product
+        settings = {"out_features": out_features, "tied": tied["name"]}
+        return call.build.rowwise(call, "linear", call.value(), [], **settings)
+    settings = {"out_features": out_features, **non_defaults(bias=(bool(bias), True))}
+    return call.build.rowwise(call, "linear", call.value(), weight + bias, **settings)
+
+
+def _conv2d(call: Call) -> Value:
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    channels, _, *kernel = call.shape("weight")
+    size, stride = call.pair("kernel_size", kernel), call.pair("stride")
+    dilation = call.pair("dilation")
+    read = call["input"]
+    if call["padding"] == "same":
+        zeros = [d * (k - 1) for d, k in zip(both(dilation), both(size), strict=True)]
+        padding = pair([count // 2 for count in zeros], 0)
+        if any(count % 2 for count in zeros):  # one more behind
+            sides = [side for count in zeros[::-1] for side in (count // 2, count - count // 2)]
+            read = padded(call, attention.as_layers(call, read), sides[: 2 * len(kernel)])
+            padding = 0
+    else:
+        padding = 0 if call["padding"] == "valid" else call.pair("padding")
+    if isinstance(read, Padded):
+        padding, read = read.added_to(padding), read.value
+    settings = non_defaults(stride=(stride, 1), padding=(padding, 0), bias=(bool(bias), True))
+    settings |= non_defaults(groups=(call["groups"], 1), dilation=(dilation, 1))
+    sizes = {"out_channels": channels, "kernel_size": size}
+    value = read if isinstance(read, Value) else call.value()
+    return call.build.image(call, "conv2d", value, weight + bias, **sizes, **settings)
+
+
+def _pad(call: Call) -> Any:
+    if call.arguments.get("mode", "constant") != "constant" or call["value"]:
+        raise call.refused("it adds others than zeros around an image or a line")
+    return padded(call, call.value(), call["pad"])
+
+
+def _conv_transpose2d(call: Call) -> Value:
+    weight, bias = call.parameter("weight"), call.parameter("bias")
+    _, channels, *kernel = call.shape("weight")
+    groups, stride = call["groups"], call.pair("stride")
+    settings = {"out_channels": channels * groups, "kernel_size": call.pair("kernel_size", kernel)}
+    settings |= non_defaults(stride=(stride, 1), padding=(call.pair("padding"), 0))
+    settings |= non_defaults(output_padding=(call.pair("output_padding"), 0))
+    settings |= non_defaults(dilation=(call.pair("dilation"), 1))
+    settings |= non_defaults(groups=(groups, 1), bias=(bool(bias), True))
+    return call.build.image(call, "conv_transpose2d", call.value(), weight + bias, **settings)
+
+
+def _upsample(call: Call) -> Value:
+    value, factors = call.value(), call["scale_factors"]
+    before = value.places.shape[2:]
+    sizes = call["output_size"] or [a * b for a, b in zip(before, factors, strict=True)]
+    return call.build.upsampled(call, value, sizes)
+
+
+def _pool(call: Call, kind: str) -> Value:
+    size, padding = call.pair("kernel_size"), call.pair("padding")
+    stride = call.pair("stride") if call["stride"] else size
+    settings = non_defaults(stride=(stride, size), padding=(padding, 0))
+    settings |= non_defaults(ceil_mode=(bool(call["ceil_mode"]), False))
+    return call.build.image(call, kind, call.value(), kernel_size=size, **settings)
+
+
+def _max_pool2d(call: Call) -> Value:
+    if call.pair("dilation") != 1:
+        raise call.refused(f"dilation is {call['dilation']}, and can only be 1")
+    return _pool(call, "max_pool2d")
+
+
+def _avg_pool2d(call: Call) -> Value:
+    if "divisor_override" in call.arguments:  # of images, not of lines
+        call.only(divisor_override=None)
+    if call.pair("padding"):  # without any, no zeros are counted
+        call.only(count_include_pad=True)
+    return _pool(call, "avg_pool2d")
+
+
+def _adaptive_pool(call: Call) -> Any:
+    kind = "avg_pool2d" if "avg" in call.operation else "max_pool2d"
+    value, wanted = call.value(), call["output_size"]
+    places = value.places.shape[2:]
+    sizes = [wanted] * len(places) if isinstance(wanted, int) else list(wanted)
+    if kind == "avg_pool2d" and set(sizes) == {1}:
+        return call.build.global_mean(call, value, keeps=True)
+    if any(whole % size for whole, size in zip(places, sizes, strict=True)):
+        raise call.refused(
+            f"places of {' by '.join(map(str, places))} can't be divided into "
+            f"{' by '.join(map(str, sizes))} equal parts"
+        )
+    size = pair([whole // size for whole, size in zip(places, sizes, strict=True)], 1)
+    given = value if size == 1 else call.build.image(call, kind, value, kernel_size=size)
+    return given if kind == "avg_pool2d" else (given, NoLayers("where the largest are"))
+
+
+def _max(call: Call) -> Any:
+    if "dim" not in call.arguments:
+        raise call.refused("the largest can be that of an image's channels")
+    dim = call["dim"]
+    axes = [dim] if isinstance(dim, int) else dim
+    largest = global_max(call, call.value(), axes, call["keepdim"])
+    places = NoLayers("where the largest are")
+    return largest if call.operation == "amax" else (largest, places)
+
+
+def _mean(call: Call) -> Any:
+    if isinstance(call["self"], root_mean_square.Partial):
+        return root_mean_square.after(call, call["self"], "mean")
+    return call.build.mean(call, call.value(), call["dim"] or [], call["keepdim"])
+
+
+def _sum(call: Call) -> Value:
+    value = call.value()
+    is_last = list(call["dim"] or []) in ([-1], [value.places.ndim - 1])
+    given = products.dot(call.build, call, value, call["keepdim"]) if is_last else None
+    if given is not None:
+        return given
+    mean = call.build.mean(call, value, call["dim"] or [], call["keepdim"])
+    return attention.affine(call, mean, value.places.size / mean.places.size, 0)
+
+
+def _channel_norm(call: Call) -> Value:
+    """Normalization by a batch, by groups of channels, or by each channel of a sample
+    (instance_norm)."""
+    if call["weight"] is None:
+        raise call.refused("affine is False, and can only be True")
+    if call["bias"] is None:
+        raise call.refused("it has factors and no bias, and needs both")
+    eps = non_defaults(eps=(call["eps"], 1e-5))
+    if call.operation == "batch_norm":
+        if not call["training"]:
+            raise call.refused(
+                "it is in evaluation (eval()); bench's has the statistics of its batch"
+            )
+        # momentum is that of averages which training does not read
+        parameters = call.parameter("weight") + call.parameter("bias")
+        return call.build.batch_norm(call, call.value(), parameters, **eps)
+    if call.operation == "instance_norm":
+        call.only(use_input_stats=True)
+    groups = call.arguments.get("num_groups") or call.shape("weight")[0]
+    parameters = call.parameter("weight") + call.parameter("bias")
+    return call.build.image(call, "group_norm", call.value(), parameters, num_groups=groups, **eps)
+
+
+def _row_norm(call: Call) -> Value:
+    """Normalization of the last dimension: layer_norm, or rms_norm, which has no bias."""
+    if len(call["normalized_shape"]) != 1:
+        raise call.refused("normalized_shape has several dimensions, and can only have the last")
+    has_bias = call.operation == "layer_norm"
+    weight, bias = call.parameter("weight"), call.parameter("bias") if has_bias else []
+    if bias and not weight:
+        raise call.refused("it has a bias without a weight")
+    eps = (call["eps"], 1e-5 if has_bias else None)
+    settings = non_defaults(eps=eps, elementwise_affine=(bool(weight), True))
+    settings |= non_defaults(bias=(bool(bias), True)) if has_bias and weight else {}
+    return call.build.rowwise(call, call.operation, call.value(), weight + bias, **settings)
+
+
+def _stack(call: Call) -> Value:
+    parts = [attention.as_layers(call, part) for part in call["tensors"]]
+    dim = call["dim"] % (parts[0].places.ndim + 1)
+    wider = [part.seen_as(np.expand_dims(part.places, dim)) for part in parts]
+    return call.build.concatenation(call, wider, dim)
+
+
+def _cat(call: Call) -> Value:
+    """A parameter in front of a sequence is its class token."""
+    parts, dim = call["tensors"], call["dim"]
+    if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
+        name, token = call.table("tensors", 0)
+        value = call.build.sequence(call, parts[1])
+        return trained.class_token(call.build, call, name, token, value, axis=dim)
+    return call.build.concatenation(call, parts, dim)
+
+
+def _attention(call: Call) -> Value:
+    call.only(enable_gqa=False)
+    query, key, value = (call.value(name) for name in ("query", "key", "value"))
+    scores = attention.Scores(query, key, causal=bool(call["is_causal"]))
+    scores = replace(scores, scale=call["scale"] or scores.usual_scale)
+    if call["attn_mask"] is not None:
+        scores = attention.masked(call, scores, attention.hidden_by(call, call["attn_mask"]))
+    scores = replace(scores, are_weights=True)
+    if call["dropout_p"] == 0:
+        return attention.of_weights(call, scores, value)
+    weights = attention.as_layers(call, scores)
+    weights = call.build.elementwise(call, "dropout", weights, p=call["dropout_p"])
+    return products.matmul(call.build, call, weights, value)
+
+
+def _product(call: Call) -> Any:
+    return attention.product(call, *list(call.arguments.values())[:2])
+
+
+def _product_and_mask(call: Call) -> Any:
+    call.only(beta=1, alpha=1)
+    scores = attention.product(call, call["batch1"], call["batch2"])
+    return attention.masked(call, scores, attention.hidden_by(call, call["self"]))
+
+
+def _einsum(call: Call) -> Any:
+    """A product over one index, sample by sample and head by head."""
+    parts, equation = call["tensors"], call["equation"].replace(" ", "")
+    read, _, gives = equation.partition("->")
+    left, _, right = read.partition(",")
+    shared = [letter for letter in left if letter in right and letter in gives]
+    summed = [letter for letter in left if letter in right and letter not in gives]
+    of_left = [letter for letter in left if letter not in right]
+    of_right = [letter for letter in right if letter not in left]
+    wanted = [*shared, *of_left, *of_right]
+    if [*map(len, (summed, of_left, of_right))] != [1, 1, 1] or sorted(wanted) != sorted(gives):
+        raise call.refused(
+            f"{equation} is no product of two results over one index, as of queries and keys"
+        )
+    first = _in_order(call, parts[0], [*map(left.index, [*shared, *of_left, *summed])])
+    second = _in_order(call, parts[1], [*map(right.index, [*shared, *summed, *of_right])])
+    return _in_order(call, attention.product(call, first, second), [*map(wanted.index, gives)])
+
+
+def _in_order(call: Call, operand: Any, axes: list[int]) -> Any:
+    if axes == sorted(axes):
+        return operand
+    if isinstance(operand, attention.Scaled):
+        return replace(operand, value=_in_order(call, operand.value, axes))
+    value = attention.as_layers(call, operand)
+    return value.seen_as(value.places.transpose(axes))
+
+
+def _cos(call: Call) -> Value:
+    turned = attention.affine(call, call.value(), 1.0, math.pi / 2)
+    return call.build.elementwise(call, "sin", turned)
+
+
+def _log_softmax(call: Call) -> Value:
+    value = attention.softmax(call, call.value(), call["dim"])
+    return call.build.only_at_end(call, value, "log_softmax")
+
+
+def _masked(call: Call) -> Any:
+    hidden = attention.constant(call, call["mask"])
+    return attention.filled(call, call["self"], hidden, call["value"])
+
+
+def _embedding(call: Call) -> Any:
+    if not isinstance(call["indices"], Value):  # rows of a table that are always the same
+        return call.rows_of_table("weight", call["indices"])
+    call.only(scale_grad_by_freq=False, sparse=False)
+    count, width = call.shape("weight")
+    if call["padding_idx"] >= 0:
+        call.pads_with(call["padding_idx"])
+    tokens, weight = call.value("indices"), call.parameter("weight")
+    return call.build.embedding(call, tokens, weight, count, width)
+
+
+def _recurrent(call: Call) -> Any:
+    call.only(has_biases=True)
+    kind = call.operation
+    states = call["hx"] if kind == "lstm" else [call["hx"]]
+    if any(not hasattr(state, "any") or state.any() for state in states):
+        raise call.refused("its first state is given, and can only be zero")
+    flat = call.parameters("params")
+    count = len(flat) // call["num_layers"] // (1 + call["bidirectional"])
+    if count != 4:
+        raise call.refused("proj_size is given, and can only be 0")
+    layers = [flat[first : first + count] for first in range(0, len(flat), count)]
+    settings = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
+    dropout = call["dropout"] if call["train"] else 0.0
+    if call["bidirectional"]:
+        return _both_ways(call, layers, settings, dropout)
+    given = call.build.recurrent(call, kind, call.value(), layers, **settings, dropout=dropout)
+    hidden = np.full((len(layers), *given.shape[1:]), -1)
+    hidden[-1] = given.plain.places[-1]
+    return given, given.seen_as(hidden), NoLayers("the cell's last state")
+
+
+def _both_ways(
+    call: Call, layers: list[list[str]], settings: dict[str, Any], dropout: float
+) -> tuple[Value, Value, Any]:
+    """A recurrence in both directions. Each layer is two: the second reads backwards, and its
+    result is reversed."""
+    build, value, time = call.build, call.value(), int(settings["batch_first"])
+
+    def turned(value: Value) -> Value:
+        seen = value.seen_as(np.flip(value.places, time))
+        sample = (seen.places.shape[time], seen.shape[-1])
+        return strides.rearranged(build, call, seen, sample) or seen
+
+    for number, (ahead, back) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
+        if number and dropout:
+            value = build.elementwise(call, "dropout", value, p=dropout)
+        first = build.recurrent(call, call.operation, value, [ahead], **settings)
+        second = build.recurrent(call, call.operation, turned(value), [back], **settings)
+        value = build.concatenation(call, [first, turned(second)], 2)
+    by_time, size = np.moveaxis(value.places, time, 0), settings["hidden_size"]
+    hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
+    hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
+    return value, value.seen_as(hidden), NoLayers("the cell's last state")
+
+
+CALLS: dict[str, Callable[[Call], Any]] = {
+    # Several layers, as long as peers/pytorch/layers.py has none of this name.
+    "mish": _mish,
+    "log_sigmoid": _log_sigmoid,
+    "cos": _cos,
+    **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
+    "gelu": _gelu,
+    **dict.fromkeys(("hardtanh", "clamp"), _held),
+    "leaky_relu": _leaky_relu,
+    **dict.fromkeys(("elu", "selu"), _elu),
+    "softplus": _softplus,
+    "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
+    "dropout": _dropout,
+    "feature_dropout": _channel_dropout,
+    "detach": _detach,
+    **dict.fromkeys(("pad", "constant_pad_nd"), _pad),
+    "linear": _linear,
+    **{f"conv{d}": _conv2d for d in ("1d", "2d")},
+    **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
+    **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
+    **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
+    **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},
+    **{f"adaptive_{of}_pool{d}": _adaptive_pool for of in ("avg", "max") for d in ("1d", "2d")},
+    "mean": _mean,
+    **dict.fromkeys(("max", "amax"), _max),
+    **dict.fromkeys(("batch_norm", "group_norm", "instance_norm"), _channel_norm),
+    **dict.fromkeys(("layer_norm", "rms_norm"), _row_norm),
+    "add": arithmetic.add,
+    **dict.fromkeys(("sub", "rsub"), arithmetic.sub),
+    "cat": _cat,
+    "stack": _stack,
+    "embedding": _embedding,
+    "lstm": _recurrent,
+    "gru": _recurrent,
+    "scaled_dot_product_attention": _attention,
+    "matmul": _product,
+    "bmm": _product,
+    "baddbmm": _product_and_mask,
+    "einsum": _einsum,
+    "sum": _sum,
+    "mul": arithmetic.mul,
+    "div": arithmetic.div,
+    "masked_fill": _masked,
+    "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
+    "log_softmax": _log_softmax,
+    **dict.fromkeys(("pow", "square"), arithmetic.power),
+    **dict.fromkeys(("var", "std"), arithmetic.variance),
+    **{name: arithmetic.of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
+}
+# What moves numbers and changes none. A graph says which of a user's tensors share memory only by
+# its views; a copy counts as one, because the proof finds where that would be wrong.
+VIEWS = frozenset(
+    (
+        *("view", "reshape", "flatten", "unflatten", "transpose", "permute", "t", "numpy_T", "mT"),
+        *("squeeze", "unsqueeze", "select", "slice", "narrow", "split", "split_with_sizes"),
+        *("unsafe_split", "chunk", "unbind", "expand", "expand_as", "view_as", "reshape_as"),
+        *("movedim", "moveaxis", "swapaxes", "swapdims", "contiguous", "clone", "alias"),
+        *("index", "index_select", "repeat", "tile", "repeat_interleave", "flip", "roll", "unfold"),
+        *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "diagonal", "rot90"),
+    )
+)
