@@ -264,7 +264,7 @@ def test_what_is_added_works(added):
     done = ran(build / "tests" / "adding_test", "--gtest_brief=1", cwd=added)
     tests = (added / "tests/fixtures/adding_test.cpp").read_text(encoding="utf-8").count("\nTEST(")
     assert f"[  PASSED  ] {tests} tests." in done.stdout
-    own = ("--family=OwnGemm", "--sweep=quick", "--benchmark_filter=n:32/")
-    assert verified_rows(build / "bench", added / "own.json", *own) == {"cpu"}
+    small = ("--family=OwnGemm", "--sweep=quick", "--benchmark_filter=n:32/")
+    assert verified_rows(build / "bench", added / "own.json", *small) == {"cpu"}
     plain = ("--model=disc-2", "--threads=1", "--benchmark_filter=device:plain")
     assert verified_rows(build / "bench", added / "plain.json", *plain) == {"plain"}
