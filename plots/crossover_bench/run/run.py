@@ -321,10 +321,10 @@ def check(out: Path) -> None:
     print(flush=True)
 
 
-def plots(*words: str | Path) -> bool:
+def plots(*words: str | Path, module: str = "crossover_bench") -> bool:
     """Run `crossover`; False if it failed."""
     sys.stdout.flush()
-    command = [environment.PYTHON, "-m", "crossover_bench", *words]
+    command = [environment.PYTHON, "-m", module, *words]
     variables = environment.variables()
     return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
@@ -420,7 +420,8 @@ def conclude(path: Path | None, code: int, parsed: Arguments) -> int:
         )
         return code
     if parsed.measures_builds:
-        is_compared = plots("compare" if parsed.compare_with else "check-statistics", path)
+        same = "crossover_bench.answers.check_statistics"
+        is_compared = plots("compare", path) if parsed.compare_with else plots(path, module=same)
         print(f"\nresults: {friendly(path)}")
         return code or (0 if is_compared else 1)
     if parsed.commands:

@@ -28,7 +28,6 @@ COMMANDS = {
         "print what PyTorch, JAX or ONNX Runtime takes for the same work, and the ratio to ours"
     ),
     "two": "from which n the second of two commands wins a step, and repays its start-up",
-    "check-statistics": "how often two measurements of one program are called different",
 }
 _FOLDERS = {"times": "training"}  # whose names are not their commands'
 

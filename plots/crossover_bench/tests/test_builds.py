@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossover_bench.answers.check_statistics.command import questions
+from crossover_bench.answers.check_statistics.__main__ import main, questions
 from crossover_bench.files import loading
 from crossover_bench.files.builds import SAME, other_builds
 from crossover_bench.files.loading import refinement_of
@@ -112,14 +112,18 @@ def test_a_row_that_is_slower_in_pairs_as_well_counts_once(two_builds, shell):
         assert "1 row is slower by" in printed.err
 
 
-def test_one_program_measured_twice_is_seldom_called_different(two_builds, shell):
+def test_one_program_measured_twice_is_seldom_called_different(two_builds, capsys):
     path = two_builds()
     file = loading.load_file(path)
     asked = {question: differ for question, differ, _ in questions(file, other_builds(file)[SAME])}
     assert asked["compare: rows called faster or slower"] == [False] * len(MODELS)
     assert asked["crossover: curves with a winner at any size"]
     assert len(asked["peers: ratios whose 95 % interval excludes 1"]) == len(MODELS)
-    assert "nominal" in shell("check-statistics", path).out
+    assert main([str(path)]) == 0
+    assert "nominal" in capsys.readouterr().out
+    committed = next((ROOT / "results" / "amd-epyc-25-17-2c").glob("*.json"))
+    assert main([str(committed)]) == 2
+    assert capsys.readouterr().err.endswith("; ./run --check-statistics measures one\n")
     # Sizes that two programs were measured at in pairs are counted; those of threads are not.
     refinements = tuple(refinement_of(pairs(kind=kind)) for kind in ("program", "threads"))
     counted = questions(replace(file, refinements=refinements), other_builds(file)[SAME])

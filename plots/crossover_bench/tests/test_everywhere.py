@@ -75,7 +75,6 @@ ASKED = (
     "shi FILE",
     "two FILE",
     "share -o OUT/shared.json FILE",
-    "check-statistics FILE",
 )
 
 

@@ -69,7 +69,6 @@ REFUSED = (
     "advise machine.json --mlp=2,2 --of=energy",
     "advise machine.json --cost=machine.json --mlp=2,2",
     "advise peers.json --mlp=2,2",
-    "check-statistics machine.json",
     "advice-check machine.json",
     "compare",
     "compare machine.json",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`check-statistics`: how often a difference is seen where there is none, in a file whose two
-builds are the same one. docs/method/comparing.md."""
+"""How often a difference is seen where there is none, in a file whose two builds are the same one:
+what `./run --check-statistics` ends with. docs/method/comparing.md."""
 
 import argparse
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,13 +21,6 @@ from crossover_bench.show.tables.cells import Field, Of, count_field, table_of, 
 from crossover_bench.show.tables.table import Cell, Column
 from crossover_bench.words.text import printable
 
-DESCRIPTION = (
-    f"Takes a file in which {RUN} --check-statistics measured one build of bench twice, in turn, "
-    "and asks every question of the statistics about the two. Each difference that is found is a "
-    "false one."
-)
-EXAMPLE = "check-statistics build/other/results/same/FILE.json"
-
 
 def _percent(key: str, title: str, of: Of) -> Field:
     column = Column(key, title, numeric=True)
@@ -42,12 +36,11 @@ _FIELDS = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=named_path, metavar="FILE")
     add_format(parser)
-
-
-def run(options: argparse.Namespace) -> int:
+    options = parser.parse_args(words)
     try:
         file = loading.load_file(options.file)
     except BadFileError as error:
@@ -109,3 +102,7 @@ def _as_two_devices(ours: File, theirs: File, threads: int) -> File:
         del configuration["cpu_threads"]
         on_a_gpu.append(replace(row, configuration=configuration, index=-1 - row.index))
     return replace(ours, rows=(*on_a_cpu, *on_a_gpu), refinements=(), peers=(), builds=())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
