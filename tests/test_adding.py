@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/adding.md adds a network, an operation, an activation, a layer, a norm, a backend, an
-execution and a family of benchmarks."""
+execution, a family of benchmarks and a framework."""
 
 import json
 import re
@@ -27,10 +27,7 @@ _LIBRARY = (
     "src",
     "bench",
     "tests/fixtures",
-    "plots/crossover_bench/__init__.py",
-    "plots/crossover_bench/files",
-    "networks",
-    "peers",
+    "plots",
 )
 
 
@@ -70,7 +67,7 @@ def copied(root: Path) -> Path:
     for name in _LIBRARY:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, root / name)
+            shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, root / name)
@@ -185,7 +182,8 @@ def test_an_activation_is_one_entry_for_both_importers_and_what_shows(added, tmp
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), file)
 
     def networks(*words: str) -> str:
-        return ran(sys.executable, "-m", "networks", *words, cwd=added).stdout
+        command = (sys.executable, "-m", "crossover_bench.networks", *words)
+        return ran(*command, cwd=added / "plots").stdout
 
     described = networks("import", str(file))
     assert [layer["type"] for layer in json.loads(described)["layers"]] == ["mish"]
@@ -268,3 +266,21 @@ def test_what_is_added_works(added):
     assert verified_rows(build / "bench", added / "own.json", *small) == {"cpu"}
     plain = ("--model=disc-2", "--threads=1", "--benchmark_filter=device:plain")
     assert verified_rows(build / "bench", added / "plain.json", *plain) == {"plain"}
+
+
+_ASKED = """
+from crossover_bench.files.axes import BUILT_IN
+from crossover_bench.run import environment, peers, resume, run
+print(*peers.named("tinygrad,pytorch")[0])
+print("tinygrad: measures fully connected networks; 30 MB to" in " ".join(run.HELP.split()))
+print(BUILT_IN["program"].words["tinygrad"], "--jit" in resume.HARMLESS)
+print(*(path.name for path in environment.FOR_FRAMEWORKS["tinygrad"]))
+"""
+
+
+def test_a_framework_is_one_entry(added):
+    """For what ./run takes, says, downloads and goes on with, and for what pages call it."""
+    done = ran(sys.executable, "-c", _ASKED, cwd=added / "plots")
+    assert done.stdout.split("\n")[:-1] == [
+        *("tinygrad pytorch", "True", "tinygrad True", "requirements-tinygrad.txt")
+    ]

@@ -11,6 +11,7 @@ import pytest
 from scripts import ROOT, ran, refused
 
 from crossover_bench import __version__
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import ALONE
 from crossover_bench.run import build, console, environment, peers, progress, run, setup
 from tools import test
@@ -41,7 +42,7 @@ def test_each_framework_is_a_peer_with_its_own_flags(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "a b")  # of use to an interpreter of the user's alone
     flags = ["--mode=compile", "--devices=cpu", "--loop=scan", "--threads=1"]
     parsed = run.parse(["--with-peers=pytorch,jax", *flags])
-    pythons = {"pytorch": environment.PEERS.python, "jax": environment.JAX.python}
+    pythons = {"pytorch": environment.PEERS.python, "jax": environment.OF_FRAMEWORKS["jax"].python}
     start = ["env", "PYTHONSAFEPATH=1", f"PYTHONPATH={ALONE}"]
     *words, pytorch, jax = peers.beside(pythons, ["/b/bench", *parsed.bench])
     assert tuple(pythons) == parsed.peers and words == ["/b/bench", "--threads=1"]
@@ -167,11 +168,10 @@ def test_the_environment_of_a_framework_is_made(tmp_path, monkeypatch):
     made: list[object] = []
     lacking = SimpleNamespace(ensure=made.append, python=tmp_path)
     monkeypatch.setattr(setup, "HOME", tmp_path)  # another build may hold this one's lock
-    monkeypatch.setattr(environment, "PEERS", lacking)
-    monkeypatch.setattr(environment, "JAX", lacking)
-    assert {peers.python_of(name) for name in peers.FLAGS} == {tmp_path}
+    monkeypatch.setattr(environment, "OF_FRAMEWORKS", dict.fromkeys(FRAMEWORKS, lacking))
+    assert {peers.python_of(name) for name in FRAMEWORKS} == {tmp_path}
     # ONNX Runtime beside PyTorch, which exports what it runs.
-    assert made == [environment.FOR_PEERS, environment.FOR_JAX, environment.FOR_ONNXRUNTIME]
+    assert made == [*environment.FOR_FRAMEWORKS.values()]
 
 
 def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ import pytest
 from bench_runs import BENCH
 from scripts import ran, refused, script
 
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import ALONE
 from crossover_bench.run import build, environment, own_network, peers, results, resume, run
 from crossover_bench.run.two import Asked
@@ -179,7 +180,8 @@ def test_each_flag_is_known_to_be_harmless_or_not():
     told = re.findall(r"^  (--[a-z_-]+)", ran(BENCH, "--help").stdout, re.MULTILINE)
     unsafe = {"--peer", "--meter", "--out", "--benchmark_out", "--budget", "--resume", "--network"}
     unsafe |= {"--data", "--when-answered"}
-    of_others = {flag for flags in peers.FLAGS.values() for flag in flags} | {"--torch-device"}
+    of_others = {flag for each in FRAMEWORKS.values() for flag in each.flags}
+    of_others |= {"--torch-device"}
     tells = run.TELLING | {"--network-schema", "--worker", "--version", "--help"}
     known = resume.HARMLESS - of_others
     assert known | unsafe | tells == {*told} and not known & (unsafe | tells)

@@ -151,7 +151,10 @@ def test_a_failed_installation_says_the_remedy_and_leaves_the_rest_sound(done):
 @pytest.mark.parametrize(
     ("pins", "told"),
     [
-        (environment.FOR_PEERS, "up to 3 GB (Ctrl-C stops it: --with-peers=PYTHON takes"),
+        (
+            environment.FOR_FRAMEWORKS["pytorch"],
+            "up to 3 GB (Ctrl-C stops it: --with-peers=PYTHON takes",
+        ),
         (environment.FOR_CUDA, "up to 1.4 GB (Ctrl-C stops it: an installed CUDA toolkit"),
         (environment.FOR_RUN, "up to 120 MB\n"),
         (environment.FOR_TOOLKIT, ""),

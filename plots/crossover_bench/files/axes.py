@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from crossover_bench.peers.frameworks import FRAMEWORKS
+
 Role = Literal["what", "alike", "how"]
 Configuration = Mapping[str, str]
 Items = tuple[tuple[str, str], ...]  # of a configuration, sorted: what groups of rows share
@@ -218,8 +220,8 @@ BUILT_IN = Axes(
         Axis("op", "what", ("allreduce",), phrase=BARE),
         Axis("bytes", "what", counts=True),
         Axis(
-            *("program", "how", (OWN, "pytorch", "jax", "onnxruntime"), BARE),
-            words={"pytorch": "PyTorch", "jax": "JAX", "onnxruntime": "ONNX Runtime"},
+            *("program", "how", (OWN, *FRAMEWORKS), BARE),
+            words={name: framework.word for name, framework in FRAMEWORKS.items()},
             is_common=True,
             ladder=(),
         ),

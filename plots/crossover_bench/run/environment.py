@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import ALONE, IS_CHECKOUT, ROOT, RUN
 from crossover_bench.run.console import (
     HOME,
@@ -27,9 +28,10 @@ from crossover_bench.run.console import (
 
 FOR_RUN = (ROOT / "requirements.txt",)
 FOR_TEST = (*FOR_RUN, ROOT / "requirements-test.txt")
-FOR_PEERS = (ROOT / "requirements-peers.txt",)
-FOR_JAX = (ROOT / "requirements-jax.txt",)
-FOR_ONNXRUNTIME = (*FOR_PEERS, ROOT / "requirements-onnxruntime.txt")
+FOR_FRAMEWORKS = {
+    name: tuple(ROOT / f"requirements-{part}.txt" for part in framework.requirements)
+    for name, framework in FRAMEWORKS.items()
+}
 # Only where run/cuda.py wants them; pinned to packages that the others do not use.
 FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
@@ -55,11 +57,12 @@ _WITHOUT_WHEELS = "an installed CUDA toolkit serves as well, and --cuda=off take
 DOWNLOADS = {
     "requirements.txt": Download(120),
     "requirements-test.txt": Download(35),
-    "requirements-peers.txt": Download(
-        3000, "--with-peers=PYTHON takes the PyTorch of an interpreter of yours"
-    ),
-    "requirements-jax.txt": Download(150, "--with-peers alone measures without JAX"),
-    "requirements-onnxruntime.txt": Download(20),
+    **{
+        f"requirements-{framework.requirements[-1]}.txt": Download(
+            framework.megabytes, framework.instead
+        )
+        for framework in FRAMEWORKS.values()
+    },
     "requirements-cudnn-frontend.txt": Download(2),
     "requirements-cudnn.txt": Download(440, _WITHOUT_WHEELS),
     "requirements-cuda.txt": Download(930, _WITHOUT_WHEELS),
@@ -178,16 +181,15 @@ MAIN = Environment(
     "Check that the Python package index (or the mirror in pip's configuration) can be reached, "
     "and start this again.",
 )
-PEERS = Environment(
-    HOME / ".venv-peers",
-    "PyTorch could not be installed: check that the Python package index can be reached and that "
-    "6 GB are free, or name an interpreter that has torch: --with-peers=PYTHON",
-)
-JAX = Environment(
-    HOME / ".venv-jax",
-    "JAX could not be installed: check that the Python package index can be reached and that 1 GB "
-    "is free, or measure without it: --with-peers",
-)
+OF_FRAMEWORKS = {
+    name: Environment(
+        HOME / f".venv-{framework.requirements[0]}",
+        f"{framework.word} could not be installed: check that the Python package index can be "
+        f"reached and that {framework.gigabytes} GB are free; {framework.instead}",
+    )
+    for name, framework in FRAMEWORKS.items()
+}
+PEERS = OF_FRAMEWORKS["pytorch"]
 VENV = MAIN.folder
 # An installed copy runs in an environment that has what it needs.
 PYTHON = MAIN.python if IS_CHECKOUT else Path(sys.executable)

@@ -10,21 +10,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import IS_CHECKOUT, ROOT
 from crossover_bench.run import environment, setup
 from crossover_bench.run.console import HOME, Failure, friendly, git, say
 
-# The frameworks that have a package in peers/, and the words that choose among their rows.
-FLAGS = {
-    "pytorch": ("--beside", "--devices", "--layout", "--mode", "--pages", "--script"),
-    "jax": ("--devices", "--loop"),
-    "onnxruntime": ("--devices",),
-}
 COMMITS = HOME / "build" / "other"
 NO = "no"  # in place of their names
 # Of a PyTorch that is found: which rows it has, and what they take of the run's time at most. A
@@ -37,7 +31,7 @@ def named(text: str) -> tuple[tuple[str, ...], str | None]:
     """The frameworks that the value of --with-peers names; or PyTorch, with the interpreter that it
     names, if it names one."""
     names = tuple(dict.fromkeys(text.split(",")))
-    if set(names) <= set(FLAGS):
+    if set(names) <= set(FRAMEWORKS):
         return names, None
     return ("pytorch",), text or None
 
@@ -47,18 +41,10 @@ def python_of(name: str, named_python: str | None = None) -> Path:
     its environment, made if need be."""
     if name == "pytorch" and named_python:
         return Path(named_python).absolute()
-    made, files = _made_by_us(name)
+    made = environment.OF_FRAMEWORKS[name]
     with setup.alone():
-        made.ensure(files)
+        made.ensure(environment.FOR_FRAMEWORKS[name])
     return made.python
-
-
-def _made_by_us(name: str) -> tuple[environment.Environment, Sequence[Path]]:
-    if name == "jax":
-        return environment.JAX, environment.FOR_JAX
-    if name == "onnxruntime":
-        return environment.PEERS, environment.FOR_ONNXRUNTIME
-    return environment.PEERS, environment.FOR_PEERS
 
 
 @dataclass(frozen=True)
@@ -139,17 +125,17 @@ def _described(python: Path) -> dict[str, object]:
 def _worker(name: str, python: Path, *words: str) -> str:
     """The command that measures a framework by that interpreter."""
     # A framework of the user's own may be found by PYTHONPATH alone.
-    is_theirs = python != _made_by_us(name)[0].python
+    is_theirs = python != environment.OF_FRAMEWORKS[name].python
     return environment.started(python, f"crossover_bench.peers.{name}", *words, own_paths=is_theirs)
 
 
 def beside(pythons: dict[str, Path], command: list[str]) -> list[str]:
     """The command that measures frameworks, each with its interpreter, in turn with what `command`
     has bench measure."""
-    flags = {flag for name in pythons for flag in FLAGS[name]}
+    flags = {flag for name in pythons for flag in FRAMEWORKS[name].flags}
     peers = []
     for name, python in pythons.items():
-        words = [word for word in command if word.partition("=")[0] in FLAGS[name]]
+        words = [word for word in command if word.partition("=")[0] in FRAMEWORKS[name].flags]
         peers.append(f"--peer={_worker(name, python, *words)}")
     return [*(word for word in command if word.partition("=")[0] not in flags), *peers]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import RUN
 from crossover_bench.run import own_network, peers
 from crossover_bench.run.console import Failure, friendly, stored
@@ -41,7 +42,7 @@ HARMLESS = {
     *("--benchmark_min_time", "--benchmark_min_warmup_time", "--benchmark_out_format"),
     *("--benchmark_perf_counters", "--benchmark_repetitions"),
     *("--benchmark_report_aggregates_only", "--benchmark_time_unit"),
-    *(flag for flags in peers.FLAGS.values() for flag in flags),
+    *(flag for framework in FRAMEWORKS.values() for flag in framework.flags),
 }
 _OF_ONE_RUN = ("--out=", "--benchmark_out=", "--budget=", "--resume")
 
@@ -98,7 +99,7 @@ def flags_of(run: EarlierRun, given: set[str]) -> tuple[list[str], list[str]]:
         flag, _, value = word.partition("=")
         if flag in given:
             continue
-        if flag == WITH_PEERS and (not value or value in peers.FLAGS):
+        if flag == WITH_PEERS and (not value or value in FRAMEWORKS):
             names += peers.named(value)[0]
         elif flag == _NETWORK and value:
             words.append(own_network.FLAG + ",".join(_located(run, value)))

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import FrameType
 
 from crossover_bench import __version__
 from crossover_bench.files.shortcomings import own_words
+from crossover_bench.peers.frameworks import FRAMEWORKS
 from crossover_bench.place import CROSSOVER, IS_CHECKOUT, ROOT, RUN
 from crossover_bench.run import (
     build,
@@ -70,26 +72,38 @@ checkout of the repository.
   --cuda=MODE     auto (the default): use a GPU where there is one; on: require it; off: no GPU. It
                   takes NVIDIA's libraries: pip install 'crossover-bench[cuda]'
 """
-_PYTORCH, _JAX = (
-    environment.DOWNLOADS[path.name].size for path in (*environment.FOR_PEERS, *environment.FOR_JAX)
-)
+
+
+def _named_framework(name: str) -> str:
+    """What --help says of its name."""
+    framework = FRAMEWORKS[name]
+    files = environment.FOR_FRAMEWORKS[name]
+    measures = f" measures {framework.measures};" if framework.measures else ""
+    text = (
+        f"{name}:{measures} {environment.DOWNLOADS[files[-1].name].size} to download into "
+        f"{environment.OF_FRAMEWORKS[name].place.name}; its rows are chosen by "
+        f"{', '.join(framework.flags)}"
+    )
+    lines = textwrap.wrap(text, 80, subsequent_indent="  ", break_on_hyphens=False)
+    return "".join(f"\n{' ' * 18}{line}" for line in lines)
+
+
+_NAMES = "".join(map(_named_framework, FRAMEWORKS))
+_PYTORCH = environment.DOWNLOADS[environment.FOR_FRAMEWORKS["pytorch"][0].name].size
 _FLAGS = f"""\
   --no-report     measure, but draw no report
   --budget=TIME   measure for this time (90s, 5m, 1.5h), what matters most first; setting up and
                   building come before and are not counted
   --resume        go on with the latest run of this machine and commit that did not finish, with
                   its flags; with --budget, for that time. With --out, with the run in that file
-  --with-peers    measure PyTorch on the same work, in turn with bench, and print the ratios;
-                  installs it into .venv-peers ({_PYTORCH} to download) unless PYTHON names an
-                  interpreter that has it. --with-peers=pytorch,jax measures JAX as well, =jax it
-                  alone, from .venv-jax ({_JAX}); onnxruntime, beside PyTorch's, measures forward
-                  passes (--family=Forward) alone. --mode=eager,compile,graph, --layout=, --pages=,
-                  --script=lean,usual and --devices= choose among PyTorch's rows
-                  (docs/method/peers.md), --loop=scan,unrolled and --devices= among JAX's,
-                  --devices= among ONNX Runtime's; --program=pytorch measures them without bench's.
-                  Without it, a run whose rows no flag chooses measures some of PyTorch's, in a part
-                  of its time, by the first Python that has it: of the active environment, conda,
-                  python3 on the PATH, or .venv-peers; --with-peers=no leaves them out
+  --with-peers    measure PyTorch on the same work, in turn with bench, and print the ratios. PYTHON
+                  is an interpreter that has it; without one it is installed. NAMES, with commas
+                  between them, are of{_NAMES}
+                  docs/method/peers.md says what these flags take; --program=pytorch measures no
+                  rows of bench's. Without --with-peers, a run whose rows no flag chooses measures
+                  some of PyTorch's, in a part of its time, by the first Python that has it: of the
+                  active environment, conda, python3 on the PATH, or .venv-peers;
+                  --with-peers=no leaves them out
   --check-statistics
                   measure this build against itself, in turn: how often is a difference seen where
                   there is none? It takes the quick sweep, unless flags say otherwise
