@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -460,7 +459,8 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
       }
     }
   };
-  for (Device& gpu : devices.gpus()) {
+  for (Device* const found : devices.gpus()) {
+    Device& gpu = *found;
     add_gpu_probes(gpu, all);
     add_driver(gpu, all);
     add_compiler(gpu, all);
@@ -483,7 +483,10 @@ Checks all_checks(const Arguments& arguments, Devices& devices) {
   }
   const int threads = usable_cores();
   const std::string how = words_of_threads(threads);
-  for (Device& device : devices.all | std::views::filter(&Device::has_threads)) {
+  for (Device& device : devices.all) {
+    if (!device.has_threads()) {
+      continue;
+    }
     add_missing(device, all);
     add_cpu_probes(device, threads, how, all);
     add_networks(device, "");

@@ -12,7 +12,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -232,8 +231,10 @@ Device described_device(const BackendKind& kind, const Json& json) {
 
 Json description_json(const Devices& devices) {
   Json json = {{"devices", Json::object()}, {"missing", devices.missing}};
-  for (const Device& device : devices.all | std::views::drop(1)) {
-    json["devices"][device.name()] = description_json(device);
+  for (const Device& device : devices.all) {
+    if (&device != &devices.all.front()) {
+      json["devices"][device.name()] = description_json(device);
+    }
   }
   return json;
 }

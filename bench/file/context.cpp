@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "axes/axes.h"
 #include "axes/flag.h"
@@ -202,8 +203,8 @@ std::string now_in_utc() {
 
 Json machine_json(const Devices& devices) {
   const Machine machine = this_machine();
-  auto gpus = devices.gpus();
-  const Json gpu = gpus.empty() ? Json(nullptr) : gpus.front().facts;
+  const std::vector<const Device*> gpus = devices.gpus();
+  const Json gpu = gpus.empty() ? Json(nullptr) : gpus.front()->facts;
   return {{"id", machine.id},
           {"cpu",
            {{"model", machine.cpu_model},

@@ -2,10 +2,31 @@
 #include "rows/devices.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "crossover/machine.h"
 
 namespace crossover::bench {
+
+std::vector<Device*> Devices::gpus() {
+  std::vector<Device*> found;
+  for (Device& device : all) {
+    if (device.has_own_memory()) {
+      found.push_back(&device);
+    }
+  }
+  return found;
+}
+
+std::vector<const Device*> Devices::gpus() const {
+  std::vector<const Device*> found;
+  for (const Device& device : all) {
+    if (device.has_own_memory()) {
+      found.push_back(&device);
+    }
+  }
+  return found;
+}
 
 Device* Devices::find(const std::string& name) {
   const auto at = std::ranges::find(all, name, &Device::name);
@@ -28,8 +49,8 @@ std::string Devices::gpu_reason() const {
 }
 
 std::optional<double> Devices::joules_of_gpu() const {
-  auto all_gpus = gpus();
-  return all_gpus.empty() ? std::nullopt : all_gpus.front().state().joules;
+  const std::vector<const Device*> all_gpus = gpus();
+  return all_gpus.empty() ? std::nullopt : all_gpus.front()->state().joules;
 }
 
 int usable_cores() {

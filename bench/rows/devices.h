@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -44,8 +43,8 @@ struct Devices {
   Ranks* ranks = nullptr;  ///< that this process is one of; none of a process alone
 
   [[nodiscard]] Device& cpu() { return all.front(); }
-  [[nodiscard]] auto gpus() { return all | std::views::filter(&Device::has_own_memory); }
-  [[nodiscard]] auto gpus() const { return all | std::views::filter(&Device::has_own_memory); }
+  [[nodiscard]] std::vector<Device*> gpus();
+  [[nodiscard]] std::vector<const Device*> gpus() const;
   /// Null where there is none.
   [[nodiscard]] Device* find(const std::string& name);
   /// Why no GPU was found; empty where one was.

@@ -147,7 +147,7 @@ std::vector<std::string> names(const std::vector<Task>& tasks) {
 
 void require_same(const Arguments& one, const Arguments& other) {
   require(one.action == other.action && one.sweep.name == other.sweep.name &&
-              one.cuda == other.cuda && one.data == other.data && one.out == other.out &&
+              one.uses == other.uses && one.data == other.data && one.out == other.out &&
               one.memory_limit_bytes == other.memory_limit_bytes && one.resume == other.resume &&
               one.budget_seconds == other.budget_seconds && one.passed_on == other.passed_on &&
               one.filter == other.filter && one.repetitions == other.repetitions,
