@@ -138,7 +138,8 @@ class CountingFamily : public testing::Test {
 
 TEST_F(CountingFamily, IsMeasuredInTurnsAndInstancesAndKept) {
   EXPECT_TRUE(run());
-  EXPECT_EQ(made_, 6) << "each of two rows in each of three passes";
+  // A row that other programs disturb is measured again.
+  EXPECT_GE(made_, 6) << "each of two rows in each of three passes";
   EXPECT_NE(said_.find("bench: it counts\n"), std::string::npos) << said_;
   const Json file = written();
   const Json& context = file["context"]["crossover"];
@@ -148,10 +149,10 @@ TEST_F(CountingFamily, IsMeasuredInTurnsAndInstancesAndKept) {
   EXPECT_FALSE(context.contains("networks"));
   ASSERT_EQ(file["rows"].size(), 2U);
   for (const Json& row : file["rows"]) {
-    EXPECT_EQ(row["repetitions"], 6);
+    EXPECT_GE(row["repetitions"], 6);
     EXPECT_EQ(row["verification"]["reference"], "formula");
   }
-  EXPECT_EQ(file["benchmarks"].size(), 12U);
+  EXPECT_GE(file["benchmarks"].size(), 12U);
 }
 
 TEST_F(CountingFamily, GoesOnWithItsFile) {
