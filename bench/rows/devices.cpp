@@ -8,25 +8,24 @@
 
 namespace crossover::bench {
 
-std::vector<Device*> Devices::gpus() {
-  std::vector<Device*> found;
-  for (Device& device : all) {
+namespace {
+
+/// Pointers to those of `all`, which is const or is not.
+template <class All>
+auto with_own_memory(All& all) {
+  std::vector<decltype(all.data())> those;
+  for (auto& device : all) {
     if (device.has_own_memory()) {
-      found.push_back(&device);
+      those.push_back(&device);
     }
   }
-  return found;
+  return those;
 }
 
-std::vector<const Device*> Devices::gpus() const {
-  std::vector<const Device*> found;
-  for (const Device& device : all) {
-    if (device.has_own_memory()) {
-      found.push_back(&device);
-    }
-  }
-  return found;
-}
+}  // namespace
+
+std::vector<Device*> Devices::gpus() { return with_own_memory(all); }
+std::vector<const Device*> Devices::gpus() const { return with_own_memory(all); }
 
 Device* Devices::find(const std::string& name) {
   const auto at = std::ranges::find(all, name, &Device::name);

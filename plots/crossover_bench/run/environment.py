@@ -201,9 +201,11 @@ _HARMLESS = {"PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHO
 
 def variables(own_paths: bool = False) -> dict[str, str]:
     """The variables of a Python process of ours: it finds our package first, then those of its
-    environment. `own_paths`: and what the user's PYTHONPATH names."""
+    environment. `own_paths`: and what the user's PYTHONPATH names, but nothing of the current
+    folder, whose numpy.py is none of ours."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") or k in _HARMLESS}
-    return {**kept, "PYTHONPATH": module_path(own_paths)}
+    safe = {"PYTHONSAFEPATH": "1"} if own_paths else {}
+    return {**kept, **safe, "PYTHONPATH": module_path(own_paths)}
 
 
 def module_path(own_paths: bool) -> str:

@@ -105,7 +105,7 @@ def _made(
     mark = hashlib.sha256(repr((str(source), *how, *naming)).encode()).hexdigest()[:8]
     out = FOLDER / f"{_stem(source)}-{mark}.json"
     out.unlink(missing_ok=True)  # an older one is not what was asked for
-    variables = environment.variables(own_paths=True) | {"PYTHONSAFEPATH": "1"}  # as for peers
+    variables = environment.variables(own_paths=True)
     of_modules = [
         word
         for word in how

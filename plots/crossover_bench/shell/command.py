@@ -51,11 +51,9 @@ def _networks(words: list[str]) -> int:
     """Where this Python has no PyTorch, by that which --with-peers has installed."""
     python = environment.PEERS.python
     if importlib.util.find_spec("torch") is None and python.exists():
-        # Safe: as for peers.
-        variables = {**environment.variables(own_paths=True), "PYTHONSAFEPATH": "1"}
         sys.stdout.flush()
-        module = "crossover_bench.networks"
-        os.execve(python, [str(python), "-m", module, *words], variables)
+        command = [str(python), "-m", "crossover_bench.networks", *words]
+        os.execve(python, command, environment.variables(own_paths=True))
     from crossover_bench.networks.__main__ import main as networks  # noqa: PLC0415
 
     return networks(words)
