@@ -59,7 +59,11 @@ def _python_tests(marked: str, variables: dict[str, str] | None = None) -> bool:
 
 
 def _pytest(asked: Namespace) -> bool:
-    return _python_tests("not slow and not emulated" if asked.quick else "")
+    return _python_tests("not slow and not emulated" if asked.quick else "not slow")
+
+
+def _slow(_: Namespace) -> bool:
+    return _python_tests("slow")
 
 
 def _tidy(asked: Namespace) -> bool:
@@ -80,13 +84,14 @@ STAGES = (
     Stage("ruff", "ruff's checks and format for the Python side", lambda _: sources.check_ruff()),
     Stage("mypy", "the types of the Python side", lambda _: sources.check_mypy()),
     Stage("ctest", "the C++ tests, optimized", _optimized, ("build",)),
-    Stage("pytest", "the Python tests", _pytest, ("build",)),
+    Stage("pytest", "the Python tests, but for slow ones", _pytest, ("build",)),
     Stage("tidy", "clang-tidy on sources that differ from main", _tidy, ("build",)),
+    Stage("slow", "the Python tests that take long", _slow, ("build",)),
     Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
     Stage("asan", "the C++ tests, and bench on the emulated GPU", _asan, ("asan-build",)),
     Stage("fuzz", "made-up files and command lines", _fuzz),
 )
-SANITIZED = ("asan-build", "asan", "fuzz")  # with --all, or named
+LONG = ("slow", "asan-build", "asan", "fuzz")  # with --all, or named
 QUICK = ("build", "format", "ruff", "mypy", "ctest", "pytest")
 
 
@@ -100,7 +105,7 @@ def stage_names(words: str) -> list[str]:
 
 def parse(arguments: Sequence[str]) -> Namespace:
     listed = {stage.name: f"  {stage.name:<12}{stage.description}\n" for stage in STAGES}
-    sanitized = "".join(listed.pop(name) for name in SANITIZED)
+    long = "".join(listed.pop(name) for name in LONG)
     usual = "".join(listed.values())
     parser = Parser(
         prog="./test",
@@ -112,8 +117,8 @@ others. Ends with each stage's time.""",
         epilog=f"""\
 stages:
 {usual}
-stages under sanitizers, with --all or named by --only:
-{sanitized}
+stages that take long, with --all or named by --only (continuous integration runs them too):
+{long}
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to install first.""",
     )
     add = parser.add_argument
@@ -121,7 +126,7 @@ Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to inst
     which(
         "--quick",
         action="store_true",
-        help="no emulated GPU, no clang-tidy, no slow tests",
+        help="no emulated GPU, no clang-tidy, no slow tests in C++",
     )
     which(
         "--all",
@@ -161,7 +166,7 @@ Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to inst
 
 def chosen(parsed: Namespace) -> list[Stage]:
     """The stages to run, in their order, together with what they need."""
-    usual = [s.name for s in STAGES if parsed.all or s.name not in SANITIZED]
+    usual = [s.name for s in STAGES if parsed.all or s.name not in LONG]
     wanted = set(parsed.only or (QUICK if parsed.quick else usual))
     for stage in STAGES:
         if stage.name in wanted:
