@@ -89,7 +89,7 @@ void expect_the_training_of_one(const Subject& subject, int ranks, std::int64_t 
     share.bucket_bytes = bucket_bytes;
     Reference part(training_epoch(subject.model, share),
                    [&](std::span<double> values) { own.sum_of(values); });
-    set_data(part, picked(subject.data, rows_of(share)));
+    set_data(part, picked(subject.data, rows_of_rank(share)));
     restart(part);
     part.run(0, steps);
     const std::vector<double> weights = weights_of(share);

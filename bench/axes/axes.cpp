@@ -425,9 +425,17 @@ std::vector<Axis>& table() {
 
 const std::vector<BenchmarkFamily>& families() {
   static const std::vector<BenchmarkFamily> all{
-      {.family = RowFamily::peak, .name = "Peak", .worth = 5, .bounds_others = true},
+      {.family = RowFamily::peak,
+       .name = "Peak",
+       .worth = 5,
+       .bounds_others = true,
+       .flops_of_iteration = true},
       {.family = RowFamily::copy, .name = "Copy", .worth = 1},
-      {.family = RowFamily::collective, .name = "Collective", .worth = 5, .bounds_others = true},
+      {.family = RowFamily::collective,
+       .name = "Collective",
+       .worth = 5,
+       .bounds_others = true,
+       .flops_of_iteration = true},
       {.family = RowFamily::gemm, .name = "Gemm", .worth = 2},
       {.family = RowFamily::layer, .name = "Layer", .worth = 3},
       {.family = RowFamily::epoch, .name = "Epoch", .worth = 0, .trains = Trains::epochs},

@@ -35,6 +35,8 @@ struct BenchmarkFamily {
   std::size_t worth = 0;  ///< where minutes count, a family of less worth comes behind: 0 is first
   Trains trains = Trains::nothing;  ///< crossovers are those of epochs
   bool bounds_others = false;       ///< ceilings
+  bool flops_of_iteration =
+      false;  ///< `flops` counts those of an iteration, not of one piece of work
 };
 
 /// In the order in which they are measured: ceilings before what they bound.

@@ -25,7 +25,7 @@ const std::vector<FamilyRows>& family_rows() {
 }
 
 /// Null of a family whose rows other programs have.
-const FamilyRows* rows_of(const RowSpec& row) {
+const FamilyRows* family_rows_of(const RowSpec& row) {
   const auto at = std::ranges::find(family_rows(), row.family, &FamilyRows::family);
   return at == family_rows().end() ? nullptr : &*at;
 }
@@ -38,14 +38,14 @@ std::string RowContext::network_of(const RowSpec& row) const {
 }
 
 bool is_worth_minutes(const Row& row, int most_threads) {
-  const FamilyRows* const its = rows_of(row.spec);
+  const FamilyRows* const its = family_rows_of(row.spec);
   return its == nullptr || its->is_worth_minutes == nullptr ||
          its->is_worth_minutes(row, most_threads);
 }
 
 std::unique_ptr<PreparedBenchmark> make_row(RowContext& context, const RowSpec& row,
                                             Result& result) {
-  const FamilyRows* const its = rows_of(row);
+  const FamilyRows* const its = family_rows_of(row);
   if (its == nullptr) {
     throw std::logic_error("bench has no rows of the family '" + family_of(row).name + "'");
   }

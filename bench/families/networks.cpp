@@ -305,7 +305,7 @@ namespace {
 
 /// What --cost says of the row's network, of one copy, at its batch (of a family that trains no
 /// epochs, of a batch alone), the network itself, and what its data are called.
-Json counted(Arguments arguments, const RowSpec& spec) {
+Json network_facts(Arguments arguments, const RowSpec& spec) {
   const std::string& model = value_of(spec, &RowSpec::model);
   const std::int64_t batch = value_of(spec, &RowSpec::batch);
   const bool is_epoch = family_of(spec).trains == Trains::epochs;
@@ -326,16 +326,17 @@ Json counted(Arguments arguments, const RowSpec& spec) {
 }  // namespace
 
 NetworkFacts network_facts(const Arguments& arguments) {
-  return {.sample =
-              [&arguments](const std::string& model) {
-                const std::optional<Task> task = find_task(arguments, model);
-                return task ? task->model.sample : Shape();
-              },
-          .counted = [&arguments](const RowSpec& row) { return counted(arguments, row); },
-          .repetitions =
-              [&arguments](const BenchmarkFamily& family) {
-                return arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
-              }};
+  return {
+      .sample =
+          [&arguments](const std::string& model) {
+            const std::optional<Task> task = find_task(arguments, model);
+            return task ? task->model.sample : Shape();
+          },
+      .network_facts = [&arguments](const RowSpec& row) { return network_facts(arguments, row); },
+      .repetitions =
+          [&arguments](const BenchmarkFamily& family) {
+            return arguments.repetitions ? 0 : arguments.sweep.repetitions_of(family.trains);
+          }};
 }
 
 Ladders ladders_of(const std::vector<Family>& networks) {

@@ -60,7 +60,7 @@ bool is_finished(const Json& facts) {
 }
 
 /// All rows of the document; the names of those that are to be tried again are put into `failed`.
-std::vector<WrittenRow> rows_of(const Json& document, std::set<std::string>& failed) {
+std::vector<WrittenRow> written_rows(const Json& document, std::set<std::string>& failed) {
   std::vector<WrittenRow> rows;
   std::map<std::string, std::size_t> places;
   std::map<std::string, std::uint64_t> lacking;  // repetitions, of rows that have times
@@ -286,7 +286,7 @@ EarlierRun parse_earlier(const std::string& text) {
   }
   std::set<std::string> failed;
   EarlierRun earlier{.path = {}, .context = document["context"], .rows = {}, .is_done = false};
-  earlier.rows = rows_of(document, failed);
+  earlier.rows = written_rows(document, failed);
   earlier.is_done = complete.get<bool>() && failed.empty();
   require_own_networks(document);
   require_parts(member(crossover, "parts"), earlier.rows.size());

@@ -127,8 +127,8 @@ std::vector<double> seconds_of_one(const Record& record) {
 /// Floating-point operations per second in a time of one iteration; 0 where none are counted.
 double flops_per_second(const Row& row, double seconds_of_iteration) {
   const double flops = row.record.facts.value("flops", 0.0);
-  const bool is_of_iteration = family_of(row.spec).bounds_others;
-  const double times = is_of_iteration ? 1 : row.record.facts.value("count", 1.0);
+  const double times =
+      family_of(row.spec).flops_of_iteration ? 1 : row.record.facts.value("count", 1.0);
   return times * flops / seconds_of_iteration;
 }
 

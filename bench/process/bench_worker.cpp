@@ -52,7 +52,7 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
   };
   bool is_initialized = false;
   RowServer server(
-      [&, find = rows_of(context)](const std::string& name, const RowSpec& spec) {
+      [&, find = row_finder(context)](const std::string& name, const RowSpec& spec) {
         if (!std::exchange(is_initialized, true)) {  // who plans finds first what is wrong
           initialize_benchmark(arguments.sweep.effort, arguments.passed_on);
         }
@@ -99,7 +99,7 @@ Devices devices_in(WorkerProcess& child, double limit_seconds) {
   }
 }
 
-RowServer::Find rows_of(RowContext& context) {
+RowServer::Find row_finder(RowContext& context) {
   return [&context](const std::string& /*name*/, const RowSpec& row) -> RowServer::Source {
     return {.device = &device_of(row, context.devices),
             .network = context.network_of(row),

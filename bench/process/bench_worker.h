@@ -34,6 +34,6 @@ std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>
 Devices devices_in(WorkerProcess& child, double limit_seconds);
 
 /// Bench's own rows. `context` outlives what it finds.
-RowServer::Find rows_of(RowContext& context);
+RowServer::Find row_finder(RowContext& context);
 
 }  // namespace crossover::bench

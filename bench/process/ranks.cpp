@@ -79,7 +79,7 @@ Worker& RankWorkers::of(int ranks) {
   return *worker;
 }
 
-void RankWorkers::join(Rows& rows, const std::vector<std::string>& names) {
+void RankWorkers::give_workers(Rows& rows, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const int ranks = rows[name].spec.ranks;
     if (ranks == 1 || rows[name].worker != nullptr) {

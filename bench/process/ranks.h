@@ -23,7 +23,7 @@ class RankWorkers {
   explicit RankWorkers(std::vector<std::string> words) : words_(std::move(words)) {}
 
   /// Gives rows of several ranks their workers. Throws UsageError where none can be started.
-  void join(Rows& rows, const std::vector<std::string>& names);
+  void give_workers(Rows& rows, const std::vector<std::string>& names);
 
  private:
   Worker& of(int ranks);

@@ -225,8 +225,8 @@ nlohmann::ordered_json facts_json(const Result& result) {
   if (result.chosen) {
     json["chosen"] = configuration_json(*result.chosen);
   }
-  if (!result.convolutions.empty()) {
-    json["convolutions"] = result.convolutions;
+  if (!result.library_engines.empty()) {
+    json["convolutions"] = result.library_engines;
   }
   if (result.minimum_work) {
     json["minimum_work"] = minimum_work_json(*result.minimum_work);

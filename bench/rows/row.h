@@ -63,12 +63,13 @@ struct FirstSteps {
 
 /// What the making of a row found out. Google Benchmark has the times.
 struct Result {
-  std::string label;     ///< what the name does not say
-  std::string workload;  ///< fingerprint of what is trained; empty: not told
+  std::string label;       ///< what the name does not say
+  std::string workload;    ///< fingerprint of what is trained; empty: not told
+  bool has_steps = false;  ///< of a network: their energy is counted
   std::map<std::string, double> counters;
   std::optional<RowSpec> chosen;  ///< what execution:auto came to; none: nothing was to be chosen
   std::optional<GraphForm> graph_form;  ///< what a GPU's graphs came to; none: there are none
-  std::map<std::string, std::int64_t> convolutions;  ///< see ProgramFacts
+  std::map<std::string, std::int64_t> library_engines;  ///< see ProgramFacts
   RowVerification verification;
   std::optional<FirstSteps> first_steps;    ///< of an instance that was verified; none: none was
   std::int64_t iterations = 0;              ///< of a repetition; 0: the first is to settle them
@@ -208,7 +209,7 @@ struct Row {
   std::string network;           ///< fingerprint of the one it is of; empty: of none
   std::string label;  ///< what the name does not say; empty: nothing, or nobody knows yet
   /// What such a program needs to know of the network (families/networks.h); empty: nothing.
-  std::function<nlohmann::ordered_json()> counted = nullptr;
+  std::function<nlohmann::ordered_json()> network_facts = nullptr;
   bool reported_by_caller = false;    ///< who measures it tells of it, but for a failure
   std::vector<std::string> warnings;  ///< what casts doubt on the figures, a sentence each
 

@@ -202,8 +202,8 @@ void Peer::add_own(const Json& own, std::vector<PlannedRow>& plan, const Network
   });
 }
 
-void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
-                const NetworkFacts& networks, Devices& devices, Rows& rows) {
+void Peer::add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+                    const NetworkFacts& networks, Devices& devices, Rows& rows) {
   const Row& lead = rows[planned.name];
   const Row like{.spec = lead.spec,
                  .repetitions = lead.repetitions,
@@ -217,7 +217,9 @@ void Peer::join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
       rows_beside(lead.spec, planned.name, model.empty() ? Shape() : networks.sample(model));
   add(told, like, devices, rows, [&](const std::string& name, Row& row) {
     if (!model.empty()) {
-      row.counted = [counted = networks.counted, own = row.spec] { return counted(own); };
+      row.network_facts = [facts_of = networks.network_facts, spec = row.spec] {
+        return facts_of(spec);
+      };
     }
     joined.push_back({.name = name, .pass = planned.pass, .seconds = like.expected.all});
   });
@@ -239,13 +241,13 @@ Json Peer::rows_beside(const RowSpec& spec, const std::string& name, const Shape
   }
 }
 
-void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
-          const NetworkFacts& networks, Devices& devices, Rows& rows) {
+void add_peer_rows(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
+                   const NetworkFacts& networks, Devices& devices, Rows& rows) {
   std::vector<PlannedRow> joined;
   for (const PlannedRow& planned : plan) {
     joined.push_back(planned);
     for (const std::unique_ptr<Peer>& peer : peers) {
-      peer->join(planned, joined, networks, devices, rows);
+      peer->add_rows(planned, joined, networks, devices, rows);
     }
   }
   plan = std::move(joined);

@@ -24,7 +24,7 @@ constexpr double patience_with_peers = 10;
 /// What other programs are told of bench's networks, as the families know it.
 struct NetworkFacts {
   std::function<Shape(const std::string& model)> sample;  ///< empty: bench has no such network
-  std::function<Json(const RowSpec& row)> counted;        ///< Row has it
+  std::function<Json(const RowSpec& row)> network_facts;  ///< Row has it
   /// Of each of a family's rows that do no work of bench's; 0: as many as the sweep's.
   std::function<int(const BenchmarkFamily& family)> repetitions;
 };
@@ -49,8 +49,8 @@ class Peer {
 
   /// Adds its rows that do the work of this one of bench's, and are not there yet, to `rows` and
   /// to `joined`. UsageError where it does not say which these are.
-  void join(const PlannedRow& planned, std::vector<PlannedRow>& joined,
-            const NetworkFacts& networks, Devices& devices, Rows& rows);
+  void add_rows(const PlannedRow& planned, std::vector<PlannedRow>& joined,
+                const NetworkFacts& networks, Devices& devices, Rows& rows);
 
  private:
   using Variables = std::map<std::string, std::string>;
@@ -79,8 +79,8 @@ class Peer {
 
 /// The rows of all peers, each behind the first row of the plan that does the same work; behind all
 /// of them those that do no work of bench's.
-void join(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
-          const NetworkFacts& networks, Devices& devices, Rows& rows);
+void add_peer_rows(const std::vector<std::unique_ptr<Peer>>& peers, std::vector<PlannedRow>& plan,
+                   const NetworkFacts& networks, Devices& devices, Rows& rows);
 
 /// The first loss of a peer's row must be that of the row of ours, within the tolerances of both:
 /// the row fails where it is not, and has its workload where it is.

@@ -148,8 +148,8 @@ bool Sampler::prepare(const std::string& name, Row& row) {
   if (!row.label.empty()) {
     request["label"] = row.label;
   }
-  if (row.counted) {
-    request["counted"] = row.counted();
+  if (row.network_facts) {
+    request["counted"] = row.network_facts();
   }
   if (row.lead.empty() && !row.network.empty()) {
     request["network"] = row.network;

@@ -15,7 +15,7 @@ namespace crossover::bench {
 namespace {
 
 /// "1 row is", "2 rows are".
-std::string counted(std::size_t rows, const std::string& one, const std::string& several) {
+std::string number_of_rows(std::size_t rows, const std::string& one, const std::string& several) {
   return std::to_string(rows) + (rows == 1 ? " row " + one : " rows " + several);
 }
 
@@ -411,11 +411,11 @@ void Schedule::begin_disturbed() {
   }
   const std::size_t others = disturbed.size() - count;
   if (count == 0) {
-    say(counted(others, "stays", "stay") +
+    say(number_of_rows(others, "stays", "stay") +
         " as other programs disturbed them: there is no time to measure them again");
     return;
   }
-  say(counted(count, "is", "are") + " measured again, which other programs disturbed" +
+  say(number_of_rows(count, "is", "are") + " measured again, which other programs disturbed" +
       (others == 0 ? ""
                    : "; " + std::to_string(others) + " more stay as they are, for lack of time"));
   steps_.emplace_front(RenewWorkers());

@@ -95,7 +95,7 @@ void doubt_apart_from_leads(const std::vector<PlannedRow>& plan, const EarlierRu
 }
 
 /// "12 of 132 Gemm, 3 of 48 Layer": how many rows of each family are open.
-std::string counted(const std::vector<std::string>& open, Rows& rows) {
+std::string words_of_open(const std::vector<std::string>& open, Rows& rows) {
   std::map<std::string, int> families;
   for (const std::string& name : open) {
     ++families[family_of(rows[name].spec).name];
@@ -268,8 +268,8 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
                 }
                 std::vector<PlannedRow> joined;  // here nobody asks for it
                 ask_peers([&](Peer& peer) {
-                  peer.join({.name = name}, joined, session.networks, session.devices,
-                            session.rows);
+                  peer.add_rows({.name = name}, joined, session.networks, session.devices,
+                                session.rows);
                 });
               },
           .models = earlier.models},
@@ -434,7 +434,7 @@ bool measure(Session& session, std::vector<PlannedRow> plan) {
         " rows were not measured");
   }
   if (!open.empty()) {
-    say("left open by the budget: " + counted(open, rows) + " of " +
+    say("left open by the budget: " + words_of_open(open, rows) + " of " +
         std::to_string(names.size() + kept) + " rows; --resume with a larger one adds them");
   }
   if (left_out > 0) {

@@ -340,7 +340,7 @@ Json RowServer::repeat(const Json& request) {
   }
   held.gpu.count(times);
   held.cpu.count(times);
-  if (energy_ && !held.result.counters.contains("count")) {  // of what trains
+  if (energy_ && held.result.has_steps) {
     energy_->count(found.iterations, times);
   }
   Json answer = {{"times", times}, {"doubts", held.gpu.doubts()}};

@@ -174,7 +174,7 @@ struct ProgramFacts {
   /// How many convolutions and attentions of the order's first step run by which of the library's
   /// engines: "forward eng41 fused" -> 20, "attention forward eng2" -> 3. Empty where there are
   /// none, or the library does not tell.
-  std::map<std::string, std::int64_t> convolutions;
+  std::map<std::string, std::int64_t> library_engines;
 };
 
 /// A compiled Workload, ready to run: all memory allocated, all decisions made.

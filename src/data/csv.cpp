@@ -203,7 +203,7 @@ bool counts_up(std::span<const std::string_view> cells) {
   return !cells.empty();
 }
 
-std::string counted(std::size_t number, const std::string& what) {
+std::string number_of(std::size_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
@@ -304,7 +304,7 @@ class CsvReader {
     }
     const auto columns = static_cast<std::size_t>(shape_.features) + 1;
     if (cells.size() != columns || cells.size() == 1) {
-      fail("has " + counted(cells.size(), "column") + wanted(columns) +
+      fail("has " + number_of(cells.size(), "column") + wanted(columns) +
            (is_comment_ ? "; row 1 begins with # as a comment does: delete it"
                         : other_separator(line, /*blanks=*/cells.size() == 1)));
     }
@@ -418,7 +418,7 @@ class CsvReader {
     return shape_.features == 0 ? ", and needs features and the label"
            : is_of_row_1_       ? ", and row 1 has " + std::to_string(columns)
                                 : ", not " + std::to_string(columns) + " (" +
-                                counted(columns - 1, "feature") + " and the label)";
+                                number_of(columns - 1, "feature") + " and the label)";
   }
 
   /// Columns that look like what pandas adds to a table.

@@ -85,7 +85,7 @@ Family alexnet_family() {
 namespace {
 
 /// The sum of what `main` and a shortcut from `x` give, through a ReLU.
-Value join(Model& model, const Chain& main, const Chain& shortcut) {
+Value with_shortcut(Model& model, const Chain& main, const Chain& shortcut) {
   Chain sum(model, model.add(AddLayer{}, {main.value(), shortcut.value()}));
   return sum.relu().value();
 }
@@ -100,7 +100,7 @@ Value basic_block(Model& model, Value x, std::int64_t in, std::int64_t channels,
   if (in != channels || stride != 1) {
     add_normalized(shortcut, {channels, {.stride = stride}});
   }
-  return join(model, main, shortcut);
+  return with_shortcut(model, main, shortcut);
 }
 
 constexpr std::int64_t widened_by = 4;
@@ -115,7 +115,7 @@ Value bottleneck(Model& model, Value x, std::int64_t in, std::int64_t middle, st
   if (in != out || stride != 1) {
     add_normalized(shortcut, {out, {.stride = stride}});
   }
-  return join(model, main, shortcut);
+  return with_shortcut(model, main, shortcut);
 }
 
 /// Each width but the first begins with a stride of two.

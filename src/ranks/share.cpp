@@ -95,7 +95,7 @@ class SumOnGpu : public Program {
 
 }  // namespace
 
-std::vector<std::int64_t> rows_of(const TrainingOptions& share) {
+std::vector<std::int64_t> rows_of_rank(const TrainingOptions& share) {
   std::vector<std::int64_t> rows;
   for_each_batch(share, [&](std::int64_t first, std::int64_t batch) {
     take_rows(first, batch, share.rank, share.ranks, rows);
@@ -134,7 +134,7 @@ std::vector<double> weights_of(const TrainingOptions& share) {
 Share::Share(const Backend& backend, const Model& model, const TrainingOptions& share,
              const CompileOptions& options)
     : workload_(backend.optimize(training_epoch(model, share), options)),
-      rows_(rows_of(share)),
+      rows_(rows_of_rank(share)),
       plan_(backend.plan(workload_, options)) {}
 
 void Share::upload(Id id, std::span<const std::byte> whole) {

@@ -19,7 +19,7 @@ namespace crossover {
 // ---- One rank's part of a training: which rows of the data are its own, and its Program.
 
 /// The rows that a rank takes of the whole data, in the order in which it trains on them.
-std::vector<std::int64_t> rows_of(const TrainingOptions& share);
+std::vector<std::int64_t> rows_of_rank(const TrainingOptions& share);
 
 /// These rows of the data, in this order.
 Dataset picked(const Dataset& all, const std::vector<std::int64_t>& rows);

@@ -105,10 +105,10 @@ TEST(EmulatedConvolution, OfOneTypeIsEnough) {
 TEST(EmulatedConvolution, SaysWhichEngineItTook) {
   using Engines = std::map<std::string, std::int64_t>;
   cuda_host::device().failing_plans = 1;
-  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().convolutions,
+  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().library_engines,
             (Engines{{"dw eng1", 3}, {"dx eng1", 2}, {"forward eng1 fused", 3}}));
   cuda_host::device().refuses_fused_convolutions = true;
-  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().convolutions,
+  EXPECT_EQ(started(*make_cuda_backend().backend, small(), {})->facts().library_engines,
             (Engines{{"dw eng1", 3}, {"dx eng1", 2}, {"forward eng1", 3}}));
 }
 

@@ -55,7 +55,7 @@ void expect_right(const Training& training, const CompileOptions& options) {
 }
 
 Engines engines(const Training& training, const CompileOptions& options) {
-  return started(*make_cuda_backend().backend, training, options)->facts().convolutions;
+  return started(*make_cuda_backend().backend, training, options)->facts().library_engines;
 }
 
 TEST(EmulatedSdpa, TrainsIn16Bits) {

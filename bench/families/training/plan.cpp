@@ -19,8 +19,8 @@ constexpr double most_verification_seconds = 6;
 constexpr std::int64_t least_batch = 2;
 
 /// Throws UsageError where it is beyond counting.
-TrainingPlan counted(const Arguments& arguments, const Task& task, const TrainingOptions& options,
-                     Trains trains) {
+TrainingPlan plan_with_flops(const Arguments& arguments, const Task& task,
+                             const TrainingOptions& options, Trains trains) {
   TrainingPlan plan{.task = task,
                     .options = options,
                     .trains = trains,
@@ -67,7 +67,7 @@ std::vector<TrainingPlan> training_plans(const Arguments& arguments, Trains trai
         TrainingOptions options{
             .rows = rows, .batch = batch, .optimizer = task.optimizer, .precision = precision};
         if (of_steps) {
-          plans.push_back(counted(arguments, task, of_one_step(options, batch), trains));
+          plans.push_back(plan_with_flops(arguments, task, of_one_step(options, batch), trains));
           continue;
         }
         for (const std::int64_t accumulate : arguments.accumulate) {
@@ -76,7 +76,7 @@ std::vector<TrainingPlan> training_plans(const Arguments& arguments, Trains trai
             options.shuffle = shuffle;
             for (const std::int64_t copies : arguments.copies) {
               options.copies = copies;
-              plans.push_back(counted(arguments, task, options, trains));
+              plans.push_back(plan_with_flops(arguments, task, options, trains));
             }
           }
         }
@@ -106,7 +106,7 @@ TrainingPlan training_plan_of(const RowSpec& row, const Arguments& arguments,
   if (trains != Trains::epochs) {
     options.rows = options.batch;
   }
-  return trained_in(counted(arguments, *task, options, trains), row);
+  return trained_in(plan_with_flops(arguments, *task, options, trains), row);
 }
 
 TrainingPlan trained_in(TrainingPlan plan, const RowSpec& mode) {

@@ -105,8 +105,9 @@ CompiledNetwork compile(const Backend& backend, Subject& subject, const Target& 
   // With what a process waits for before it can call the device at all.
   result.counters["first_call_seconds"] =
       planning_seconds + seconds_since(start) + backend.describe().start_seconds;
+  result.has_steps = true;
   result.graph_form = facts.graph_form;
-  result.convolutions = facts.convolutions;
+  result.library_engines = facts.library_engines;
   return made;
 }
 

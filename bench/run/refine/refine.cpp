@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t pairs_of_the_same = 3;
 
 /// 1234567 -> "1,234,567".
-std::string counted(std::int64_t number) {
+std::string with_commas(std::int64_t number) {
   std::string text = std::to_string(number);
   for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) {
     text.insert(static_cast<std::size_t>(at), 1, ',');
@@ -88,7 +88,7 @@ class Refinement {
   using Names = std::vector<std::string>;
 
   /// Rows of that size, on each side; none where a peer did not say rightly which it has.
-  std::optional<std::pair<Names, Names>> rows_of(std::size_t place) {
+  std::optional<std::pair<Names, Names>> rows_of_both_sides(std::size_t place) {
     std::pair names{contest_.rows(contest_.first, place), contest_.rows(contest_.second, place)};
     measured_.bring(contest_.sizes[place].name);
     if (contest_.kind == Refine::program) {
@@ -121,7 +121,7 @@ class Refinement {
     if (is_late()) {
       return std::nullopt;
     }
-    const auto names = rows_of(place);
+    const auto names = rows_of_both_sides(place);
     if (!names) {
       return std::nullopt;
     }
@@ -172,8 +172,8 @@ class Refinement {
 
   /// "1,234 parameters"; "n = 1,234".
   [[nodiscard]] std::string sized(std::int64_t size) const {
-    return contest_.kind == Refine::command ? "n = " + counted(size)
-                                            : counted(size) + " parameters";
+    return contest_.kind == Refine::command ? "n = " + with_commas(size)
+                                            : with_commas(size) + " parameters";
   }
 
   [[nodiscard]] Json json() const {
@@ -232,8 +232,8 @@ class Refinement {
         const std::int64_t low = contest_.sizes[*interval.low].parameters;
         const std::int64_t high = contest_.sizes[*interval.high].parameters;
         text << above << " won reliably from between "
-             << (contest_.kind == Refine::command ? sized(low) + " and " + counted(high)
-                                                  : counted(low) + " and " + sized(high));
+             << (contest_.kind == Refine::command ? sized(low) + " and " + with_commas(high)
+                                                  : with_commas(low) + " and " + sized(high));
       } else if (interval.high) {
         text << above << " first won reliably at " << at(*interval.high) << ", " << below
              << " at no smaller size";

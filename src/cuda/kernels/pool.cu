@@ -94,7 +94,7 @@ __device__ int place_in(int position, int at, const Slide32& s) {
   return at - (position * s.stride - s.padding);
 }
 /// How many rows or columns of a window lie in the image or the padding around it.
-__device__ int counted(int position, const Slide32& s) {
+__device__ int positions_in(int position, const Slide32& s) {
   const int begin = position * s.stride - s.padding;
   const int end = s.extent + s.padding;
   return (begin + s.size < end ? begin + s.size : end) - begin;
@@ -121,7 +121,7 @@ __device__ std::int64_t at_image(const Place& p, int row, int column, const Wind
 __device__ float divisor(int row, int column, const Window32& w) {
   return w.kind == PoolKind::sum
              ? 1.0F
-             : static_cast<float>(counted(row, w.down) * counted(column, w.across));
+             : static_cast<float>(positions_in(row, w.down) * positions_in(column, w.across));
 }
 
 template <bool is_max, Layout layout, class T>

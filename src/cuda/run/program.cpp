@@ -233,18 +233,18 @@ ProgramFacts CudaProgram::count_facts() const {
     if (const auto* convolution = std::get_if<ConvolutionLaunch>(&launch)) {
       const ConvolutionForm& form = convolution->form;
       if (const std::string engine = algorithms_.convolutions->name(form); !engine.empty()) {
-        ++facts.convolutions[short_name(form.pass) + " " + engine +
-                             (form.is_fused() ? " fused" : "")];
+        ++facts.library_engines[short_name(form.pass) + " " + engine +
+                                (form.is_fused() ? " fused" : "")];
       }
     } else if (const auto* sdpa = std::get_if<SdpaLaunch>(&launch)) {
       if (const std::string engine = algorithms_.sdpas->name(sdpa->form); !engine.empty()) {
-        ++facts.convolutions[short_name(sdpa->form) + " " + engine +
-                             (sdpa->form.repeats ? "" : ", does not repeat")];
+        ++facts.library_engines[short_name(sdpa->form) + " " + engine +
+                                (sdpa->form.repeats ? "" : ", does not repeat")];
       }
     } else if (std::holds_alternative<AttentionLaunch>(launch)) {
-      ++facts.convolutions["attention forward own"];
+      ++facts.library_engines["attention forward own"];
     } else if (std::holds_alternative<AttentionGradQueriesLaunch>(launch)) {
-      ++facts.convolutions["attention backward own"];
+      ++facts.library_engines["attention backward own"];
     }
   }
   return facts;
