@@ -162,6 +162,25 @@ def find_crossover(
     return _answer(sizes, medians, [replicates], question, counts, again=[again])
 
 
+def by_medians(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover:
+    """What the medians alone say at the sizes that both have, whatever noise there is."""
+    sizes, *places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
+    medians = log_medians(cpu)[places[0]] - log_medians(gpu)[places[1]]
+    winners, logs = np.sign(medians).astype(int), np.log(sizes)
+    kind = _kind(winners)
+    crosses = kind in ("once", "several")
+    return Crossover(
+        kind=kind,
+        size=_start(medians, logs) if crosses and winners[-1] == GPU_WINS else None,
+        low=None,
+        high=None,
+        crossings=_crossings(medians, logs, winners) if crosses else (),
+        question=Question(measure, quantity=cpu.quantity),
+        sizes=tuple(sizes.tolist()),
+        winners=tuple(winners.tolist()),
+    )
+
+
 def comparisons(file: File, scales: Mapping[str, Scale] = SCALES) -> list[Comparison]:
     """Every CPU curve of `file` (each thread count, and the best of all) against every GPU curve
     that computes the same, in the order of the file, of the families in `scales`. Curves need two
@@ -420,19 +439,26 @@ def speed_ups(file: File, compared: Sequence[Comparison]) -> list[SpeedUp]:
 
 
 def _speed_up(pairing: Pairing, verdict: int | None) -> SpeedUp:
-    best, gpu, cost = pairing.best, pairing.gpu, pairing.gpu.quantity.cost
-    chosen = min(pairing.cpus, key=lambda curve: cost(median_of(curve.samples[0])))
+    return speed_up_of(pairing.common, pairing.cpus, pairing.best, pairing.gpu, verdict)
+
+
+def speed_up_of(
+    common: dict[str, str], cpus: Sequence[Curve], best: Curve, gpu: Curve, verdict: int | None
+) -> SpeedUp:
+    """The speedup of `gpu` over the `best` of `cpus`, curves of one size, with this `verdict`."""
+    cost = gpu.quantity.cost
+    chosen = min(cpus, key=lambda curve: cost(median_of(curve.samples[0])))
     cpu_times, gpu_times = estimate(best, _CPU), estimate(gpu, _GPU)
     low = high = None
     if min(fewest_samples(best), fewest_samples(gpu)) >= statistics.FEWEST_SAMPLES:
         replicates = np.exp(cpu_times.replicates - gpu_times.replicates)
         low, high = statistics.interval(replicates[:, 0])
     ratio, size = float(np.exp(cpu_times.logs - gpu_times.logs)[0]), float(gpu.sizes[0])
-    speed_up = SpeedUp(pairing.common, size, chosen, gpu, ratio, low, high, verdict)
+    result = SpeedUp(common, size, chosen, gpu, ratio, low, high, verdict)
     pairs = zip(chosen.samples[0], gpu.samples[0], strict=False)
     ahead = [cost(on_cpu) > cost(on_gpu) for on_cpu, on_gpu in pairs]
-    against = ahead.count(speed_up.winner == "cpu") if speed_up.winner else 0
-    return replace(speed_up, against=against, repetitions=len(ahead))
+    against = ahead.count(result.winner == "cpu") if result.winner else 0
+    return replace(result, against=against, repetitions=len(ahead))
 
 
 def _verdicts(compared: Sequence[Comparison]) -> dict[int, int]:

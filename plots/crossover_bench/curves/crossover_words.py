@@ -3,7 +3,7 @@
 the words apart."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from crossover_bench.curves.curves import left_out
 from crossover_bench.curves.network import difference
 from crossover_bench.files.axes import BUILT_IN, Axes
 from crossover_bench.files.families import FAMILIES
-from crossover_bench.files.rows import File, median_of
+from crossover_bench.files.rows import File, Spread, median_of
 from crossover_bench.files.samples import FEW
 from crossover_bench.words import units
 from crossover_bench.words.text import counted, printable
 
 _COUNTED = ("parameters", "copies")  # measures that stand behind their number
+_BEFORE = ("batch", "size", "width")  # those before it; others are a user's: "n = 7,500"
 _ELSEWHERE = {"family", "model", "batch", "precision"}  # these have a place of their own
 
 
@@ -119,11 +120,11 @@ def doubt(crossover: Crossover) -> str:
         return f"fewer than {fewest} repetitions; {crossover_words(crossover.medians)}"
     gpu, measure = crossover.question.sides[1], crossover.question.measure
     if crossover.low:
-        largest = _sized(units.count(crossover.sizes[-1]), measure)
+        largest = sized(units.count(crossover.sizes[-1]), measure)
         low = f"from {amount(crossover.low, crossover)} at the earliest"
         if wins := crossover.gpu_wins:
             sizes = f"{len(wins)} sizes, {size_range(wins, measure)}"
-            at = sizes if len(wins) > 1 else _sized(units.count(wins[0]), measure)
+            at = sizes if len(wins) > 1 else sized(units.count(wins[0]), measure)
             return f"{gpu} at {at}, and at every size {low}, or not at {largest}"
         return f"{gpu} {low}, or at no size up to {largest}"
     if crossover.high:
@@ -139,12 +140,12 @@ def doubt(crossover: Crossover) -> str:
 
 def amount(size: float | None, crossover: Crossover) -> str:
     """A size as precise as `crossover` gives it: "703,000 parameters", "batch 64"."""
-    return _sized(_size(size or 0.0, crossover), crossover.question.measure)
+    return sized(_size(size or 0.0, crossover), crossover.question.measure)
 
 
 def size_range(sizes: Sequence[float] | np.ndarray, measure: str) -> str:
     """The smallest and the largest of `sizes`: "22 to 806 parameters", "width 16 to 64"."""
-    return _sized(f"{units.count(sizes[0])} to {units.count(sizes[-1])}", measure)
+    return sized(f"{units.count(sizes[0])} to {units.count(sizes[-1])}", measure)
 
 
 def what(common: dict[str, str], axes: Axes = BUILT_IN) -> str:
@@ -179,10 +180,14 @@ def instances_words(file: File, families: Collection[str]) -> str:
             spread = file.spreads.get(key)
             if spread and (len(set(row.instances.of)) or 1) < FEW:
                 spreads[key] = spread
-    if not spreads:
-        return ""
+    return spread_words(spreads.values())
+
+
+def spread_words(spreads: Iterable[Spread]) -> str:
+    """What intervals add where rows, of these `spreads`, have few instances, in a sentence; empty
+    without any."""
     figures: dict[str, None] = {}
-    for spread in spreads.values():
+    for spread in spreads:
         of = f" of {printable(spread.file, 60)}" if spread.file else ""
         source = (
             f"as in {counted(spread.programs, 'program')} that ran more than once{of}"
@@ -190,6 +195,8 @@ def instances_words(file: File, families: Collection[str]) -> str:
             else "as on the machines of committed files"
         )
         figures[f"{units.significant(100 * spread.deviation, 2)} % ({source})"] = None
+    if not figures:
+        return ""
     return (
         f"Some rows were measured in fewer than {FEW} instances of their program: intervals add "
         f"what lies between instances, a standard deviation of {' or '.join(figures)}."
@@ -199,7 +206,7 @@ def instances_words(file: File, families: Collection[str]) -> str:
 def _several(crossover: Crossover, beside: str) -> str:
     """Of a GPU that wins in parts: "only up to 22,500 parameters", "up to 90 and from 703,000"."""
     measure = crossover.question.measure
-    before, after = ("", f" {measure}") if measure in _COUNTED else (f"{measure} ", "")
+    before, after = ("", f" {measure}") if measure in _COUNTED else (_before(measure), "")
     wins_first = next(filter(None, crossover.winners)) == GPU_WINS
     ends = [
         before + _size(crossing, crossover, math.floor if wins_first == (i % 2 == 0) else math.ceil)
@@ -240,5 +247,12 @@ def _size(size: float, crossover: Crossover, rounded: Callable[[float], int] = m
     return units.size(size, digits, rounded)
 
 
-def _sized(number: str, measure: str) -> str:
-    return f"{number} {measure}" if measure in _COUNTED else f"{measure} {number}"
+def sized(number: str, measure: str) -> str:
+    """A size, or several, with the word for it: "703,000 parameters", "batch 64", "n = 7,500"."""
+    if measure in _COUNTED:
+        return f"{number} {measure}"
+    return f"{_before(measure)}{number}"
+
+
+def _before(measure: str) -> str:
+    return f"{measure} " if measure in _BEFORE else f"{printable(measure, 40)} = "

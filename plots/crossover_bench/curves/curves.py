@@ -59,6 +59,19 @@ class Curve:
         """Whether they have two sizes in common, which a crossover needs."""
         return len(np.intersect1d(self.sizes, other.sizes)) > 1
 
+    def at(self, size: float) -> "Curve":
+        """It at one of its sizes alone."""
+        first = int(np.searchsorted(self.sizes, size))
+        place = slice(first, first + 1)
+        return replace(
+            self,
+            sizes=self.sizes[place],
+            samples=self.samples[place],
+            candidates=self.candidates[place],
+            instances=self.instances[place],
+            rows=self.rows[place],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Alike:
@@ -179,9 +192,9 @@ def rank_pairs(file: File) -> Iterator[tuple[dict[str, str], int, Curve, Curve]]
             by_ranks = alike.setdefault((rows[0].device, same), {})
             by_ranks.setdefault(rows[0].ranks, []).append(_curve(rows, family, ()))
         for (_, same), by_ranks in alike.items():
-            alone = _best(by_ranks.pop(1)) if 1 in by_ranks else None
+            alone = best_of(by_ranks.pop(1)) if 1 in by_ranks else None
             for ranks, curves in sorted(by_ranks.items()):
-                many = _best(curves)
+                many = best_of(curves)
                 if alone and alone.meets(many):
                     yield {**dict(what), **dict(same)}, ranks, alone, many
 
@@ -286,7 +299,7 @@ def _pairing(
         like.append(curves[names])
     names = (BEST, *(row.name for rows in cpus for row in rows))
     if names not in curves:
-        curves[names] = _best(like)
+        curves[names] = best_of(like)
     gpu_curve = _curve(gpu, family, common)
     return Pairing(common, family.measure, tuple(like), curves[names], gpu_curve)
 
@@ -340,7 +353,7 @@ def _curve(rows: Sequence[Row], family: Scale, without: Collection[str]) -> Curv
     )
 
 
-def _best(curves: Sequence[Curve]) -> Curve:
+def best_of(curves: Sequence[Curve]) -> Curve:
     """At each size the curve of `curves`, of one device, with the best median."""
     candidates: dict[float, list[np.ndarray]] = {}
     instances: dict[float, list[Instances]] = {}
@@ -351,7 +364,8 @@ def _best(curves: Sequence[Curve]) -> Curve:
             instances.setdefault(size, []).extend(of_size)
     sizes = sorted(candidates)
     axes, first = curves[0].axes, curves[0].configuration
-    keys = first if first.get("device") == "cuda" else (*first, "cpu_threads")
+    has_threads = first.get("device") != "cuda" and "cpu_threads" in axes
+    keys = (*first, "cpu_threads") if has_threads else first
     configurations = [curve.configuration for curve in curves]
     values = {key: list(dict.fromkeys(of.get(key, "?") for of in configurations)) for key in keys}
     shared = {key: known[0] for key, known in values.items() if len(known) == 1}

@@ -2,7 +2,8 @@
 """Draws time against size on both devices, and where the GPU overtakes the CPU; and with that all
 charts of the crossover analysis."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -11,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from crossover_bench.curves.crossover import Comparison
-from crossover_bench.curves.crossover_words import crossover_words, what
+from crossover_bench.curves.crossover_words import crossover_words, sized, what
 from crossover_bench.curves.curves import Curve
 from crossover_bench.curves.headline import by_work
+from crossover_bench.curves.problem import Answer
 from crossover_bench.curves.statistics import log_medians
 from crossover_bench.files.families import FAMILIES
 from crossover_bench.files.quantities import TIME
@@ -50,11 +52,53 @@ def draw_crossovers(file: File, comparisons: Sequence[Comparison], title: str = 
     A point is the median over the repetitions. An upright line marks the crossover of each GPU
     curve with the best thread count; its 95 % interval is shaded.
     """
-    common = comparisons[0].common
+    common, drawn = comparisons[0].common, _drawn(comparisons)
     decisive = [each for each in comparisons if each.cpu.candidates]
-    pictures = render(partial(_draw, file, comparisons, _drawn(comparisons), title))
+    beside = "" if title else " with the best threads"
+    left_out = len(decisive) - sum(bool(each.cpu.candidates) for each in drawn)
+    of_devices = f"{FAMILIES[comparisons[0].family].title}: where the GPU overtakes the CPU"
+    told = _Told(
+        title or of_devices,
+        tuple(_lines(file, drawn, left_out, beside)),
+        Looks(file.own_rows),
+        {row.counters.get("params"): row.model for row in file.rows if row.ladder},
+    )
+    pictures = render(partial(_draw, drawn, told))
     name = slug("-".join(["crossover", *common.values()]), 100)
     return Chart(name, pictures, _alt(comparisons[0], decisive))
+
+
+def draw_problem(answer: Answer) -> Chart:
+    """Draws the ways of a problem as draw_crossovers() draws those of a file."""
+    drawn = list(answer.compared)
+    if len(answer.cpus) + len(drawn) <= MOST_LINES + 1:
+        drawn += [replace(drawn[0], cpu=curve) for curve in answer.cpus]
+    else:
+        drawn = [answer.first]
+    curves = [*answer.cpus, *(each.gpu for each in answer.compared)]
+    beside = "the CPU's fastest way" if len(answer.cpus) > 1 else "the CPU"
+    told = _Told(
+        f"{printable(answer.problem.title, 80)}: where the GPU overtakes the CPU",
+        (_points(drawn), f"upright: crossover with {beside}{_SHADED}"),
+        Looks(curves),
+    )
+    name = slug("-".join(["crossover", answer.problem.title]), 100)
+    alt = _alt(answer.first, answer.compared, beside)
+    return Chart(name, render(partial(_draw, drawn, told)), alt)
+
+
+_SHADED = "; shaded: its 95 % interval"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a chart says beside its curves: `title` and `lines` above, how curves look, and the
+    networks of sizes."""
+
+    title: str
+    lines: tuple[str, ...]
+    looks: Looks
+    models: Mapping[float | None, str] = field(default_factory=dict)
 
 
 def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -67,35 +111,25 @@ def _drawn(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [min(decisive, key=lambda each: sign * float(np.mean(log_medians(each.gpu))))]
 
 
-def _draw(
-    file: File,
-    comparisons: Sequence[Comparison],
-    drawn: Sequence[Comparison],
-    title: str,
-    figure: Figure,
-) -> None:
+def _draw(drawn: Sequence[Comparison], told: _Told, figure: Figure) -> None:
     narrow = is_narrow(figure)
     figure.set_figheight(3.6 if narrow else 4.4)
     axes = figure.add_subplot()
-    looks, measure = Looks(file.own_rows), drawn[0].measure
+    looks, measure = told.looks, drawn[0].measure
     _set_limits(axes, drawn)
     # Each thread count, or where these are not drawn the best of them.
     cpus = {each.cpu: None for each in drawn if not each.cpu.candidates}
     cpus = cpus or {each.cpu: None for each in drawn}
     decisive = [each for each in drawn if each.cpu.candidates]
     lines, gpus = (
-        [_draw_curve(axes, curve, looks, _names(file, curve, measure)) for curve in curves]
+        [_draw_curve(axes, curve, looks, _names(told.models, curve, measure)) for curve in curves]
         for curves in (cpus, [each.gpu for each in decisive])
     )
     left = name_ends(axes, [*lines, *gpus])
     for place, each in enumerate(decisive):
         _mark_crossover(axes, each, place, looks)
-    write_above(axes, _timed(comparisons), figure.get_figwidth() - 1)
-    every = sum(bool(each.cpu.candidates) for each in comparisons)
-    of_devices = f"{FAMILIES[comparisons[0].family].title}: where the GPU overtakes the CPU"
-    beside = "" if title else " with the best threads"
-    lines_above = _lines(file, drawn, every - len(decisive), beside)
-    finish(figure, title or of_devices, lines_above, left)
+    write_above(axes, _timed(drawn), figure.get_figwidth() - 1)
+    finish(figure, told.title, told.lines, left)
 
 
 def _draw_curve(axes: Axes, curve: Curve, looks: Looks, names: Iterator[str]) -> Line2D:
@@ -111,13 +145,10 @@ def _draw_curve(axes: Axes, curve: Curve, looks: Looks, names: Iterator[str]) ->
     return line
 
 
-def _names(file: File, curve: Curve, measure: str) -> Iterator[str]:
+def _names(models: Mapping[float | None, str], curve: Curve, measure: str) -> Iterator[str]:
     """What a reader who points at a point of `curve` is told."""
-    models = {row.counters.get("params"): row.model for row in file.rows if row.ladder}
     for size, samples in zip(curve.sizes.tolist(), curve.samples, strict=True):
-        what = f"{measure} {units.count(size)}"
-        if measure in ("parameters", "copies"):
-            what = f"{units.count(size)} {measure}"
+        what = sized(units.count(size), measure)
         model = f"{models[size]}, " if measure == "parameters" and size in models else ""
         yield f"{model}{what}: {curve.quantity.show(median_of(samples))}, {curve.label}"
 
@@ -158,7 +189,9 @@ def _set_limits(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     axes.set_xlim(sizes.min() / 1.6, sizes.max() * 1.6)
     # The numbers of the crossovers stand on top, beside each other's lines.
     axes.set_ylim(times.min() / 2, times.max() * (times.max() / times.min()) ** 0.3 * 2)
-    set_logarithmic_axes(axes, AXES[measure], comparisons[0].gpu.quantity)
+    set_logarithmic_axes(
+        axes, AXES.get(measure, printable(measure, 60)), comparisons[0].gpu.quantity
+    )
     if measure != "parameters":
         name_sizes(axes, sizes.tolist(), units.count)
 
@@ -177,16 +210,10 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _lines(file: File, comparisons: Sequence[Comparison], left_out: int, beside: str) -> list[str]:
-    count = repetitions(
-        len(samples)
-        for each in comparisons
-        for curve in (each.cpu, each.gpu)
-        for samples in curve.samples
-    )
     lines = [
         devices(file),
-        f"{_conditions(comparisons[0])}; points: median of {count} repetitions",
-        f"upright: crossover{beside}; shaded: its 95 % interval",
+        f"{_conditions(comparisons[0])}; {_points(comparisons)}",
+        f"upright: crossover{beside}{_SHADED}",
     ]
     if left_out:
         lines.append("only the fastest way of each device is drawn; the table has all")
@@ -195,12 +222,25 @@ def _lines(file: File, comparisons: Sequence[Comparison], left_out: int, beside:
     return lines
 
 
-def _alt(first: Comparison, decisive: Sequence[Comparison]) -> str:
+def _points(comparisons: Sequence[Comparison]) -> str:
+    count = repetitions(
+        len(samples)
+        for each in comparisons
+        for curve in (each.cpu, each.gpu)
+        for samples in curve.samples
+    )
+    return f"points: median of {count} repetitions"
+
+
+def _alt(
+    first: Comparison, decisive: Sequence[Comparison], beside: str = "the CPU's best thread count"
+) -> str:
     findings = "; ".join(
         f"{printable(each.gpu.label, 60)}: {crossover_words(each.crossover)}" for each in decisive
     )
+    size = AXES.get(first.measure, printable(first.measure, 60))
+    over = ", ".join(filter(None, [size, _conditions(first)]))
     return (
-        f"{_timed([first]).capitalize()} against "
-        f"{AXES[first.measure]}, {_conditions(first)}, on CPU and GPU, logarithmic axes. "
-        f"Crossover with the CPU's best thread count: {findings}."
+        f"{_timed([first]).capitalize()} against {over}, on CPU and GPU, logarithmic axes. "
+        f"Crossover with {beside}: {findings}."
     )

@@ -8,9 +8,9 @@ colour-blind readers on light and on dark paper.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from crossover_bench.files.rows import Row
+from crossover_bench.files.axes import Axes
 from crossover_bench.words.text import whole
 
 Dash = str | tuple[float, tuple[float, ...]]
@@ -65,10 +65,20 @@ class Look:
         }
 
 
+class Configured(Protocol):
+    """A row, or a curve."""
+
+    @property
+    def configuration(self) -> Mapping[str, str]: ...
+
+    @property
+    def axes(self) -> Axes: ...
+
+
 class Looks:
     """The look of every configuration among `rows`, which should be all rows of a file."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Configured]) -> None:
         rows = list(rows)
         counts = {_threads(row.configuration) for row in rows if _on_cpu(row.configuration)}
         self._ranks = {count: rank for rank, count in enumerate(sorted(counts))}

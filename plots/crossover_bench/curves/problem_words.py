@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of a problem in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from crossover_bench.curves import statistics
+from crossover_bench.curves.crossover import SpeedUp
+from crossover_bench.curves.crossover_words import (
+    claim,
+    crossover_words,
+    ratio_words,
+    sized,
+    spread_words,
+)
+from crossover_bench.curves.problem import Answer, Way
+from crossover_bench.words import units
+from crossover_bench.words.text import counted, listed, printable, sentence
+
+_MOST = 12  # sizes that a sentence lists
+
+
+def sentences(answer: Answer) -> tuple[str, ...]:
+    """The answer, most useful first: who wins where, by how much, what failed, how sure it is."""
+    added = spread_words(answer.spreads)
+    return (lead(answer), *details(answer), *([added] if added else []))
+
+
+def details(answer: Answer) -> tuple[str, ...]:
+    """All but who wins where, and what intervals add."""
+    return (ends(answer), *ways(answer), *doubts(answer))
+
+
+def lead(answer: Answer) -> str:
+    """Who wins from which size on: "sort: the GPU wins from n = 7,500 (7,000 to 8,100)."."""
+    return f"{printable(answer.problem.title, 120)}: {who_wins(answer)}."
+
+
+def who_wins(answer: Answer) -> str:
+    """claim() of the answer; of too few repetitions what their medians say, and that they do."""
+    medians = answer.crossover.medians
+    if medians is None:
+        return claim(answer.crossover)
+    few = f"by medians of fewer than {statistics.FEWEST_SAMPLES} repetitions, without an interval"
+    return f"{claim(medians)}, {few}"
+
+
+def verdict(answer: Answer) -> str:
+    """The answer in a few words: "from n = 7,500 (7,000 to 8,100)"."""
+    return crossover_words(answer.crossover)
+
+
+def ends(answer: Answer) -> str:
+    """By how much, at the smallest and at the largest size, in a sentence."""
+    parts = (f"{_place(answer, of.parameters)} {_ratio(of)}" for of in answer.ends)
+    return sentence("; ".join(parts))
+
+
+def _place(answer: Answer, size: float) -> str:
+    return f"at {sized(units.count(size), answer.problem.measure)}"
+
+
+def _ratio(speed_up: SpeedUp) -> str:
+    if speed_up.winner:
+        return ratio_words(speed_up)
+    if speed_up.low is None:
+        ratio = units.significant(speed_up.ratio)
+        return f"the CPU takes {ratio} times as long as the GPU, by too few repetitions to be sure"
+    return "neither is surely faster"
+
+
+def ways(answer: Answer) -> Iterator[str]:
+    """Which ways stand for a side that has several, and what each of the GPU's says."""
+    for word, side in (("CPU", answer.problem.of("cpu")), ("GPU", answer.problem.of("gpu"))):
+        if len(side) > 1:
+            names = listed([printable(way.word, 60) for way in side])
+            yield sentence(f"the {word} is the fastest of {names}, at each size")
+    if len(answer.compared) > 1:
+        parts = (
+            f"{printable(each.gpu.words.how, 60)}: {crossover_words(each.crossover)}"
+            for each in answer.compared
+        )
+        yield f"Of the GPU's ways, {'; '.join(parts)}."
+
+
+def doubts(answer: Answer) -> Iterator[str]:
+    """What failed, what is left out, and how times came about, a sentence each."""
+    for way in answer.problem.ways:
+        yield from _failed(answer, way)
+    if left := answer.one_sided:
+        yield f"Times of one side alone, at {_sizes(answer, left)}, are no part of the answer."
+    yield from answer.problem.remarks
+
+
+def _failed(answer: Answer, way: Way) -> Iterator[str]:
+    reasons: dict[str, list[float]] = {}
+    for size, reason in way.failures.items():
+        reasons.setdefault(reason, []).append(size)
+    for reason, sizes in reasons.items():
+        yield (
+            f"On the {way.device.upper()} {printable(way.word, 60)} has no time at "
+            f"{_sizes(answer, sorted(sizes))}: {printable(reason, 160)}."
+        )
+
+
+def _sizes(answer: Answer, sizes: Sequence[float]) -> str:
+    """ "n = 32,768, 65,536 and 131,072"; of many the first and the last."""
+    if len(sizes) > _MOST:
+        ends = f"{units.count(sizes[0])} to {units.count(sizes[-1])}"
+        return f"{sized(ends, answer.problem.measure)} ({counted(len(sizes), 'size')})"
+    return sized(listed([units.count(size) for size in sizes]), answer.problem.measure)
