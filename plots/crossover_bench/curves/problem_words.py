@@ -63,8 +63,7 @@ def _ratio(speed_up: SpeedUp) -> str:
     if speed_up.winner:
         return ratio_words(speed_up)
     if speed_up.low is None:
-        ratio = units.significant(speed_up.ratio)
-        return f"the CPU takes {ratio} times as long as the GPU, by too few repetitions to be sure"
+        return f"the CPU takes {units.significant(speed_up.ratio)} times as long as the GPU"
     return "neither is surely faster"
 
 

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
@@ -19,6 +18,7 @@ from crossover_bench.files.builds import is_build
 from crossover_bench.files.entries import filled, rows_of
 from crossover_bench.files.families import COMMAND
 from crossover_bench.files.ladders import declared
+from crossover_bench.files.reading import OF_BENCH, parsed, text_of
 from crossover_bench.files.refusal import (
     BadFileError,
     FaultError,
@@ -51,8 +51,7 @@ _EARLIER_VERSIONS = Path(__file__).parents[1] / "reference" / "code_versions.jso
 _LARGEST = 1e40  # of any number
 _SMALLEST = 1e-60  # but 0: what is divided by it stays a number; below what f32 has
 _DEEPEST = 64  # lists and objects within each other; bench --resume takes 32
-_TOO_DEEP = "is nested too deeply; give a file written by bench"
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character that JSON writes in two escapes
+_TOO_DEEP = f"is nested too deeply; {OF_BENCH}"
 
 
 def find_files(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -232,66 +231,12 @@ def _identity(file: Path) -> str:
         return str(file)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # A counter named like a field of Google Benchmark's would silently replace it.
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
-        name = result.get("name")
-        row = f' of row "{printable(name)}"' if isinstance(name, str) else ""
-        raise FaultError(
-            f'field "{printable(key)}"{row} occurs twice in one object; rename one of them and '
-            "measure again"
-        )
-    return result
-
-
 def _parse(path: Path) -> Any:
-    try:
-        if path.exists() and not path.is_file():
-            raise FaultError("is not a regular file; name a result file or a folder")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FaultError("no such file; check the path") from None
-    except UnicodeDecodeError:
-        raise FaultError("is not UTF-8 text; give a file written by bench") from None
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise FaultError(f"cannot be read ({reason}); check path and permissions") from None
-    if not text.strip():
-        raise FaultError("the file is empty; delete it, or measure again")
+    text = text_of(path)
     # Files from before the axis `program` say it in the device: torch-cpu, torch-cuda.
     text = re.sub(r"/device:torch-(?=cpu|cuda)", "/program:pytorch/device:", text)
     text = re.sub(r'"device":\s*"torch-(?=cpu|cuda)', '"program":"pytorch","device":"', text)
-    try:
-        document = json.loads(text, object_pairs_hook=_unique)
-        if _HALF.search(text):
-            _check_characters(document)
-        return document
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            raise FaultError(
-                f"line {error.lineno}",
-                "the JSON ends too early, so the file was cut off; copy it again from its "
-                "source, or measure again",
-            ) from None
-        raise FaultError(
-            f"line {error.lineno}, column {error.colno}",
-            f"is not JSON ({error.msg}); give a file written by bench",
-        ) from None
-    except RecursionError:
-        raise FaultError(_TOO_DEEP) from None
-    except ValueError:  # Python refuses integers of more than 4300 digits
-        raise FaultError("holds a number that is too large; measure again") from None
-
-
-def _check_characters(document: Any) -> None:
-    """No text can be written anywhere that has half of a character in it."""
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = printable(error.object[error.start])
-        raise FaultError(f"holds {half}, half of a character; correct the text") from None
+    return parsed(text)
 
 
 def _check_format(document: Any) -> None:
@@ -301,15 +246,14 @@ def _check_format(document: Any) -> None:
         or not isinstance(document.get("benchmarks"), list)
     ):
         raise FaultError(
-            'is not in Google Benchmark\'s format ("context" and "benchmarks"); '
-            "give a file written by bench"
+            f'is not in Google Benchmark\'s format ("context" and "benchmarks"); {OF_BENCH}'
         )
     crossover = document["context"].get("crossover")
     if not isinstance(crossover, dict):
         raise FaultError(
             'field "context.crossover"',
             "is missing, so another Google Benchmark program wrote this file; "
-            "give a file written by bench",
+            "give a file written by bench, or read this one with crossover two",
         )
     version = crossover.get("schema_version")
     if type(version) is not int or version != SCHEMA_VERSION:

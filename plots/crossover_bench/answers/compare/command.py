@@ -34,12 +34,17 @@ from crossover_bench.answers.compare.analysis import FEWEST_REPETITIONS, Compari
 from crossover_bench.answers.compare.table import compare_tables
 from crossover_bench.answers.crossover import section as crossover
 from crossover_bench.answers.machines.table import machines_table, verdicts
+from crossover_bench.answers.two.answered import answered
+from crossover_bench.answers.two.moved import move_words, moves, moves_table
+from crossover_bench.answers.two.problems import problems_of
+from crossover_bench.answers.two.sides import AskError, Wanted
 from crossover_bench.curves.comparability import obstacles, remarks
 from crossover_bench.curves.crossover_words import other_work
 from crossover_bench.files import loading
 from crossover_bench.files.builds import other_builds
 from crossover_bench.files.families import TRAINING
 from crossover_bench.files.file_order import gpus_first, machine, newest_per_machine
+from crossover_bench.files.google_benchmark import Timing, split
 from crossover_bench.files.quantities import TIME
 from crossover_bench.files.refusal import BadFileError
 from crossover_bench.files.rows import File
@@ -60,7 +65,8 @@ DESCRIPTION = (
     "of the ratio to one of them. For files of one machine, compares the rows with those of the "
     "first file, the baseline: ratio of times, 95 % interval, and a verdict "
     "(docs/method/comparing.md); --of compares another quantity than time, of several machines row "
-    "by row. Exits with 2 if files can't be compared. With --cpu-of and --gpu-of instead: the size "
+    "by row. Of files of Google Benchmark it says which crossovers have moved. Exits with 2 if "
+    "files can't be compared. With --cpu-of and --gpu-of instead: the size "
     "from which the second machine's GPU would win against the first machine's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
@@ -130,8 +136,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     fault = _wrong_usage(options)
-    if fault:
-        return complain([fault])
+    read = [] if fault else [split([path]) for path in options.paths]
+    if fault or (read and all(timings and not rest for rest, timings, _ in read)):
+        return complain([fault]) if fault else _compare_rows(read, options)
     try:
         if options.cpu_of:
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
@@ -165,6 +172,28 @@ def run(options: argparse.Namespace) -> int:
         return _run_comparison(files, baseline or files[0], blocks, problems, options)
     except (BadFileError, NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
+
+
+def _compare_rows(
+    read: Sequence[tuple[list[Path], list[Timing], list[str]]], options: argparse.Namespace
+) -> int:
+    """Compares what was `read` of each path, files of other programs' benchmarks: the first are
+    the baseline."""
+    problems = [fault for _, _, faults in read for fault in faults]
+    try:
+        known = [answered(problems_of(timings, Wanted())) for _, timings, _ in read]
+    except AskError as error:
+        return complain([*problems, f"compare: {error}; crossover two takes these"])
+    problems += [fault for _, faults in known for fault in faults]
+    blocks = []
+    for place, (after, _) in enumerate(known[1:], 1):
+        if moved := moves(known[0][0], after):
+            blocks.append(Block(points=tuple(map(move_words, moved)), tables=(moves_table(moved),)))
+        else:
+            name = printable(str(options.paths[place]))
+            problems.append(f"{name}: has no problem of the first file; name files of one program")
+    print_blocks(blocks, options)
+    return complain(problems if len(known) > 1 else [_TOO_FEW])
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:

@@ -24,9 +24,11 @@ from crossover_bench.answers.command import (
 from crossover_bench.answers.predict.answer import Predictions, predictions
 from crossover_bench.answers.report import report
 from crossover_bench.answers.report.summary import since, summary
+from crossover_bench.answers.two.problem_section import rows_section
 from crossover_bench.counts.reference import REFERENCE, RESTORE
 from crossover_bench.files import loading
 from crossover_bench.files.file_order import gpus_first, newest_first
+from crossover_bench.files.google_benchmark import split
 from crossover_bench.files.losses import made_of
 from crossover_bench.files.quantities import TIME, Quantity
 from crossover_bench.files.rows import File
@@ -39,8 +41,8 @@ from crossover_bench.words.text import printable, whole
 DESCRIPTION = (
     "Writes index.html into a folder: one page that needs nothing else, with the answer, charts "
     "and tables; and each chart as PNG and SVG. Several machines stand side by side first. Of "
-    "several files from one machine the newest complete sweep is shown. Bad files are named and "
-    "left out, and the exit code is then 2."
+    "several files from one machine the newest complete sweep is shown. Files of Google "
+    "Benchmark are a section of it. Bad files are named and left out, and the exit code is then 2."
 )
 EXAMPLE = "report results -o report"
 _DETAILED = 4
@@ -86,8 +88,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with Pool() as pool:
-        files, problems = loading.load_files(options.paths, pool.map)
+        paths, timings, problems = split(options.paths)
+        more, faults = rows_section(timings)
+        files, unread = loading.load_files(paths, pool.map)
+        problems += [*faults, *unread]
         files, older = (newest_first(files), []) if options.all else newest(files)
+        if more and not files:
+            try:
+                page = report.contents_of(more, tables=options.tables)
+                print(_wrote(report.write_report(page, options.output), options))
+            except OSError as error:
+                problems.append(_unwritten(error, options))
+            return complain(problems)
         if not files:
             problems.append("no report was written, because there is no valid result file")
             return complain(problems)
@@ -125,17 +137,15 @@ def run(options: argparse.Namespace) -> int:
                 tables=options.tables,
                 quantity=quantity,
                 notes=notes,
+                more=more,
             )
             contents = made_of(files, build, problems)
             if contents is None:
                 return complain([*problems, "no report was written, as no file is left"])
             # Before anything is printed: whoever closes a pipe early has the page all the same.
-            page, *others = report.write_report(contents, options.output)
+            written = report.write_report(contents, options.output)
         except OSError as error:
-            place = Path(error.filename or options.output)
-            remedy = RESTORE if place.parent == REFERENCE else "choose another folder with -o"
-            why = f"{error.strerror}, so no report was written; {remedy}"
-            problems.append(f"{printable(str(place))}: {why}")
+            problems.append(_unwritten(error, options))
         else:
             summaries = [
                 summary(studies[file.path])
@@ -146,10 +156,21 @@ def run(options: argparse.Namespace) -> int:
                 summaries = [since(summaries, options.since)]
             for parts in summaries:
                 print(*parts, sep="\n\n", end="\n\n")
-            what = "charts and tables" if options.tables else "charts"
-            beside = f", and {len(others)} files of {what} beside it" if others else ""
-            print(f"wrote {printable(str(page), 400)}{beside}")
+            print(_wrote(written, options))
     return complain(problems)
+
+
+def _wrote(written: Sequence[Path], options: argparse.Namespace) -> str:
+    page, *others = written
+    what = "charts and tables" if options.tables else "charts"
+    beside = f", and {len(others)} files of {what} beside it" if others else ""
+    return f"wrote {printable(str(page), 400)}{beside}"
+
+
+def _unwritten(error: OSError, options: argparse.Namespace) -> str:
+    place = Path(error.filename or options.output)
+    remedy = RESTORE if place.parent == REFERENCE else "choose another folder with -o"
+    return f"{printable(str(place))}: {error.strerror}, so no report was written; {remedy}"
 
 
 def _known(

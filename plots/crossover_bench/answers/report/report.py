@@ -37,6 +37,7 @@ def build_report(
     home: str = "",
     quantity: Quantity = TIME,
     notes: Sequence[str] = (),
+    more: Sequence[Section] = (),
 ) -> dict[str, bytes]:
     """The report on `files`, one or more: file name → content, ready to be written.
 
@@ -46,7 +47,7 @@ def build_report(
     machines, to link to. The first `detailed` files (None: all) are shown in full, the others as
     lines of a table; of `older` files a section shows what no file of their machine has. They are
     in `quantity`; the `notes` on that stand below the answer, and only the sections that know it
-    are there.
+    are there. Sections of other files, `more`, stand first.
     Names are made of lower case letters, digits, hyphens and dots between them whatever the
     files hold, so nothing lands outside the folder they are written to.
     """
@@ -67,8 +68,20 @@ def build_report(
     )
     asked = SECTIONS if quantity is TIME else OF_ANY_QUANTITY
     built = [build(files, context) for build in asked]
-    sections = [section for section in built if section is not None]
+    sections = [*more, *(section for section in built if section is not None)]
     title = "Crossover report" if quantity is TIME else f"Crossover report: {quantity.noun}"
+    return contents_of(sections, title, home=home, tables=tables)
+
+
+def contents_of(
+    sections: Sequence[Section],
+    title: str = "Crossover report",
+    *,
+    home: str = "",
+    tables: str = "",
+) -> dict[str, bytes]:
+    """The page of `sections`, their charts, and where `tables` is a format their tables: file name
+    → content."""
     contents = {PAGE: render_page(sections, title, home=home).encode()}
     for section in sections:
         contents |= charts_of(section)

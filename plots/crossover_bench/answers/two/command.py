@@ -1,31 +1,97 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`two`: two commands that ./run two has measured."""
+"""`two`: two commands that ./run two has measured, or the rows of another program's benchmark."""
+
+from __future__ import annotations
 
 import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from crossover_bench.answers.command import (
+    WrongUsageError,
+    add_charts,
     add_format,
     add_paths,
+    charts_missing,
     complain,
     load_answering,
     print_sections,
+    print_tables,
+    tell_written,
 )
+from crossover_bench.answers.two import problem_section, threshold
+from crossover_bench.answers.two.answered import Answered, answered
+from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.section import build
+from crossover_bench.answers.two.sides import AskError, Wanted
+from crossover_bench.files.google_benchmark import Timing, split
+from crossover_bench.files.refusal import BadFileError
 from crossover_bench.place import RUN
 from crossover_bench.show.page.section import Context
 from crossover_bench.words.text import printable, whole
 
 DESCRIPTION = (
-    f"Prints, for each file that {RUN} two has made, from which n the second command wins a step, "
-    "after how many steps it has repaid its start-up, and a table of both at each n with 95 % "
-    "intervals. docs/howto/two-programs.md has recipes."
+    f"Of a file that {RUN} two has made: from which n the second command wins a step, after how "
+    "many steps it has repaid its start-up, and a table of both at each n with 95 % intervals. Of "
+    "files that Google Benchmark has written, JSON or CSV, or nvbench as JSON: from which size the "
+    "GPU's rows win. Their sides are told by names, of rows or files; --cpu and --gpu say which. "
+    "docs/howto/two-programs.md and docs/howto/google-benchmark.md have recipes."
 )
-EXAMPLE = "two results --at=5000"
+EXAMPLE = "two bench.json --cpu=Serial --gpu=Cuda"
+_OF_ROWS = (
+    "cpu",
+    "gpu",
+    "size",
+    "once",
+    "threshold",
+    "device",
+    "charts",
+)  # flags on files of other benchmarks alone
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_paths(parser)
-    parser.add_argument("--at", type=_size, metavar="N", help="say what holds at this n")
+    add_paths(
+        parser, help="result file, file of Google Benchmark or nvbench, or a folder: its *.json"
+    )
+    parser.add_argument("--at", type=_size, metavar="N", help="of two commands: what holds at n")
+    for side, example in (("cpu", "Serial|OpenMP"), ("gpu", "Cuda")):
+        parser.add_argument(
+            f"--{side}",
+            type=_pattern,
+            metavar="REGEX",
+            help=f"the {side.upper()}'s rows, by their names, or by those of files, such as "
+            f"'{example}'; what it matches is cut from names, and rows with the same rest do the "
+            "same work",
+        )
+    parser.add_argument(
+        "--size",
+        default="",
+        metavar="NAME|K",
+        help="which number of names is the size: its name, or 1 for the first without one",
+    )
+    parser.add_argument(
+        "--once",
+        type=_pattern,
+        metavar="REGEX",
+        help="rows of a copy, measured apart: their time at each size is added to the GPU's, for a "
+        "second answer",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=_threshold,
+        metavar="FILE.h|.json",
+        help="also write from which size the GPU wins into this file, by problem and device: a "
+        "header for C++17, or JSON; entries of other problems and devices stay in it",
+    )
+    parser.add_argument(
+        "--device",
+        default="",
+        metavar="NAME",
+        help="with --threshold: the GPU's name, or part of it, where the files lack it",
+    )
+    add_charts(parser, "also draw both sides over the size, as PNG and SVG, into DIR")
     add_format(parser)
 
 
@@ -35,13 +101,94 @@ def _size(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 on is needed")
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        if text:
+            return re.compile(text)
+        fault = "it is empty"
+    except (re.error, RecursionError, OverflowError) as error:
+        fault = str(error)
+    raise argparse.ArgumentTypeError(f"{printable(text, 60)!r} is no regular expression: {fault}")
+
+
+def _threshold(text: str) -> Path:
+    if not text.endswith(threshold.ENDINGS):
+        raise argparse.ArgumentTypeError(f"{text!r} must end in {' or '.join(threshold.ENDINGS)}")
+    return Path(text)
+
+
 def run(options: argparse.Namespace) -> int:
-    files, problems = load_answering(options.paths, lambda file: bool(file.commands))
+    paths, timings, problems = split(options.paths)
+    if timings:
+        problems += _of_rows(timings, options)
+    elif flag := next((flag for flag in _OF_ROWS if getattr(options, flag)), ""):
+        raise WrongUsageError(
+            f"two: --{flag} is of files that Google Benchmark or nvbench has written, and "
+            f"{printable(str(options.paths[0]))} has no such; name one, or leave it out"
+        )
+    if paths:
+        problems += _of_commands(paths, options, is_alone=not (timings or problems))
+    return complain(problems)
+
+
+def _of_commands(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
+    files, problems = load_answering(paths, lambda file: bool(file.commands))
     section = build(files, Context(detailed=len(files)), options.at)
     if section:
         print_sections([section], options)
-    elif not problems:
-        problems.append(
-            f"{printable(str(options.paths[0]))}: has no two commands; {RUN} two measures them"
+    elif not problems and is_alone:
+        problems.append(f"{printable(str(paths[0]))}: has no two commands; {RUN} two measures them")
+    return problems
+
+
+def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str]:
+    wanted = Wanted(options.cpu, options.gpu, options.size, options.once)
+    try:
+        asked = problems_of(timings, wanted)
+    except AskError as error:
+        return [f"{printable(str(timings[0].source.path))}: {error}"]
+    known, problems = answered(asked)
+    if options.format == "text":
+        context = Context(draws=False)
+        print_sections([problem_section.section(known, asked.left_out, context)], options)
+    elif known:
+        print_tables(problem_section.tables(known), options)
+    if options.threshold and known:
+        problems += _write_thresholds(known, options)
+    return problems + (_draw(known, options) if options.charts else [])
+
+
+def _write_thresholds(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
+    made = threshold.thresholds_of(known, options.device)
+    try:
+        moved = threshold.write(options.threshold, made)
+    except BadFileError as error:
+        return [str(error)]
+    except OSError as error:
+        place = printable(str(options.threshold))
+        return [f"{place}: {error.strerror}, so no thresholds were written; name another file"]
+    tell_written([options.threshold])
+    for sentence in moved:
+        print(printable(sentence, 600), file=sys.stderr)
+    if not all(of.device for of in made):
+        print(
+            "the files name no GPU, so the thresholds are for any; --device=NAME says which",
+            file=sys.stderr,
         )
-    return complain(problems)
+    return []
+
+
+def _draw(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
+    # Imported here because matplotlib takes long to load.
+    from crossover_bench.show.charts.crossover import draw_problem  # noqa: PLC0415
+    from crossover_bench.show.charts.files import write_pictures  # noqa: PLC0415
+
+    written: list[Path] = []
+    try:
+        for of in known:
+            chart = draw_problem(of.answer)
+            written += write_pictures(chart.pictures, options.charts, chart.name, written)
+    except OSError as error:
+        return [charts_missing(error, options.charts)]
+    tell_written(written)
+    return []

@@ -2,7 +2,7 @@
 """Tables of problems: a line for each answer, and of one problem a line for each size."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossover_bench.curves.crossover import SpeedUp
 from crossover_bench.curves.crossover_words import crossover_words, spread_words
@@ -24,7 +24,8 @@ from crossover_bench.words import units
 
 
 def crossovers_table(answers: Sequence[Answer]) -> Table:
-    """A line for each way of the GPU of each of `answers`, against the best of the CPU's."""
+    """A line for each way of the GPU of each of `answers`, against the best of the CPU's. Where
+    repetitions are too few, that is what their medians say, without an interval."""
     numbers = dict.fromkeys(key for answer in answers for key in answer.problem.common)
     fields = (
         text_field("problem", "problem", lambda of: of[0].problem.name),
@@ -33,11 +34,16 @@ def crossovers_table(answers: Sequence[Answer]) -> Table:
         text_field("gpu", "GPU", lambda of: of[1].gpu.words.there),
         text_field("measure", "over", lambda of: of[1].measure),
         *crossover_fields("GPU wins from", lambda of: of[1]),
+        for_programs(count_field("repetitions", "repetitions", lambda of: of[0].fewest)),
         *_end("smallest", 0),
         *_end("largest", -1),
         for_programs(text_field("answer", "in words", lambda of: crossover_words(of[1].crossover))),
     )
-    lines = [(answer, comparison) for answer in answers for comparison in answer.compared]
+    lines = [
+        (answer, replace(each, crossover=each.crossover.medians or each.crossover))
+        for answer in answers
+        for each in answer.compared
+    ]
     spreads = dict.fromkeys(spread_words(answer.spreads) for answer in answers)
     return table_of("From which size the GPU wins", lines, fields, filter(None, spreads))
 

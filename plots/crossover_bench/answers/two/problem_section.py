@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rows of other programs' benchmarks answer: in words, as tables, and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from crossover_bench.answers.two.answered import Answered, answered
+from crossover_bench.answers.two.problems import problems_of
+from crossover_bench.answers.two.sides import AskError, Wanted
+from crossover_bench.curves.crossover_words import spread_words
+from crossover_bench.curves.problem import Answer
+from crossover_bench.curves.problem_words import details, lead, who_wins
+from crossover_bench.files.google_benchmark import Timing
+from crossover_bench.show.page.section import Block, Context, Section
+from crossover_bench.show.tables.problem import crossovers_table, sizes_table
+from crossover_bench.show.tables.table import Table
+from crossover_bench.words.text import printable
+
+if TYPE_CHECKING:  # matplotlib takes long to load
+    from crossover_bench.show.charts.style import Chart
+
+_LEAD = (
+    "Rows that another program's benchmark has measured: nothing of what they compute is verified "
+    "here."
+)
+
+
+def rows_section(timings: Sequence[Timing]) -> tuple[list[Section], list[str]]:
+    """The section on `timings`, for the report, none where there are none; and a sentence for each
+    problem without an answer."""
+    if not timings:
+        return [], []
+    try:
+        problems = problems_of(timings, Wanted())
+    except AskError as error:
+        return [], [f"{printable(str(timings[0].source.path))}: {error}; crossover two takes these"]
+    known, faults = answered(problems)
+    return ([section(known, problems.left_out, Context())] if known else []), faults
+
+
+def section(known: Sequence[Answered], left_out: Sequence[str], context: Context) -> Section:
+    """The section on problems of files."""
+    added = known[0].answer.spreads if len(known) == 1 else ()
+    charts = _drawn(known) if context.draws else [()] * len(known)
+    blocks = [
+        Block(
+            lead=first_words(of),
+            points=tuple(points(of)),
+            pictures=tuple(pictures),
+            tables=(sizes_table(of.answer),),
+            emphasis=True,
+        )
+        for of, pictures in zip(known, charts, strict=True)
+    ]
+    return Section(
+        title="Rows of Google Benchmark",
+        anchor="google-benchmark",
+        blocks=tuple(blocks),
+        tables=tables(known)[:1] if len(known) > 1 else (),
+        notes=tuple(filter(None, (*left_out, spread_words(added), _LEAD))),
+    )
+
+
+def tables(known: Sequence[Answered]) -> tuple[Table, ...]:
+    """What programs read: all crossovers, then the times of each problem."""
+    every = [answer for of in known for answer in _answers(of)]
+    return (crossovers_table(every), *(sizes_table(of.answer) for of in known))
+
+
+def _answers(of: Answered) -> Iterator[Answer]:
+    yield of.answer
+    if of.copied:
+        yield of.copied
+
+
+def first_words(of: Answered) -> str:
+    """Who wins from where on; with --once both where data is there and where it is copied."""
+    if not of.copied:
+        return lead(of.answer)
+    title = printable(of.asked.problem.title, 120)
+    there, each = (who_wins(answer) for answer in (of.answer, of.copied))
+    return f"{title}: with the data there {there}; copied each time {each}."
+
+
+def points(of: Answered) -> Iterator[str]:
+    """The other sentences."""
+    yield from details(of.answer)
+    yield of.asked.taken
+
+
+def _drawn(known: Sequence[Answered]) -> list[tuple[Chart, ...]]:
+    """The chart of each problem, no two of one name."""
+    # Imported here because matplotlib takes long to load.
+    from crossover_bench.show.charts.crossover import draw_problem  # noqa: PLC0415
+    from crossover_bench.show.charts.files import unused  # noqa: PLC0415
+
+    charts: dict[str, Chart] = {}
+    for of in known:
+        chart = draw_problem(of.answer)
+        name = unused(chart.name, charts)
+        charts[name] = replace(chart, name=name)
+    return [(chart,) for chart in charts.values()]
