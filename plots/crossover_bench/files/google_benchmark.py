@@ -134,9 +134,11 @@ def _timings(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[Timi
         if not aggregate:
             of.seconds += [seconds] if seconds else []
             of.failure = of.failure or fault
-        elif seconds and aggregate in _AGGREGATES and not _is_share(row, aggregate):
-            of.aggregates[aggregate] = seconds
-            of.repetitions = _repetitions(row)
+        elif aggregate in _AGGREGATES and not _is_share(row, aggregate):
+            value = _number(row.get("real_time")) * _scale(row)
+            if seconds or (aggregate == "stddev" and value == 0):
+                of.aggregates[aggregate] = value
+                of.repetitions = _repetitions(row)
     for name, of in benchmarks.items():
         if of.seconds or not of.aggregates:
             failure = "" if of.seconds else of.failure or "no time"
@@ -177,12 +179,18 @@ def _seconds_of(row: Mapping[str, Any]) -> tuple[float | None, str]:
         if row.get(flag) is True:
             return None, _text(row.get(message) or "failed")
     time, unit = row.get("real_time"), row.get("time_unit", "ns")
-    if unit not in _SECONDS:
+    if math.isnan(_scale(row)):
         return None, f"its unit of time is {shown(unit)}"
-    seconds = _number(time) * _SECONDS[unit]
+    seconds = _number(time) * _scale(row)
     if not _LEAST < seconds < _MOST:
         return None, f"its time is {shown(time)} {unit}"
     return seconds, ""
+
+
+def _scale(row: Mapping[str, Any]) -> float:
+    """How many seconds the row's unit of time is; NaN where nobody knows it."""
+    unit = row.get("time_unit", "ns")
+    return _SECONDS.get(unit, math.nan) if isinstance(unit, str) else math.nan
 
 
 def _number(value: object) -> float:

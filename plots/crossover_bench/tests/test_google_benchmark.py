@@ -67,7 +67,7 @@ def rows(
         figures = {
             "mean": np.mean(times),
             "median": np.median(times),
-            "stddev": np.std(times, ddof=1),
+            "stddev": np.std(times, ddof=min(1, count - 1)),
             "cv": 0.02,
         }
         for key, value in figures.items() if aggregates else ():
@@ -79,7 +79,7 @@ def rows(
 
 def _times(value: float) -> Entry:
     """The processor's time tells the opposite."""
-    return {"real_time": float(value), "cpu_time": 1 / float(value)}
+    return {"real_time": float(value), "cpu_time": 1 / (float(value) or 1)}
 
 
 def fits(run: str) -> list[Entry]:
@@ -295,6 +295,23 @@ def test_a_copy_on_top_of_the_gpus_time():
     assert of.copied and answer(of.copied).crossover.size == equal(41_000)
 
 
+REAL = Path(__file__).with_name("google_benchmark")  # by a program that states 7,500
+
+
+@pytest.mark.parametrize(
+    "name", ["aggregates_1.7.1.json", "once_1.9.5.json", "repetitions_1.7.1.csv"]
+)
+def test_files_that_releases_have_written(name):
+    timings = timings_of(Path(name), (REAL / name).read_text(encoding="utf-8"))
+    failed = [timing for timing in timings if timing.failure]
+    assert {timing.failure for timing in failed} == {'out, of "memory"'}
+    problems = problems_of(timings, Wanted())
+    (problem,) = (of.problem for of in problems.asked)
+    crossover = answer(problem).crossover
+    assert (crossover.medians or crossover).size == pytest.approx(EQUAL, rel=0.15)
+    assert bool(crossover.medians) == name.startswith("once")
+
+
 # --- what is not clear, and bad input
 
 
@@ -361,6 +378,45 @@ def test_the_command_answers_writes_and_refuses(shell, tmp_path, capsys):
         with pytest.raises(SystemExit):
             shell("two", path, flag)
         assert fault in capsys.readouterr().err
+
+
+def test_compare_says_what_moved_and_the_report_has_a_section(shell, tmp_path):
+    paths = [tmp_path / name for name in ("before.json", "after.json", "fewer.json")]
+    for path, faster, count in zip(paths, (1, 16, 1), (5, 5, 1), strict=True):
+        entries = rows("s_cpu/{}", lambda size, by=faster: host(size) * by, count=count)
+        entries += rows("s_gpu/{}", device, count=count)
+        path.write_text(document(entries), encoding="utf-8")
+    text = shell("compare", *paths).out
+    assert "- s, moved down: from n = 7," in text and "- s, not sure: " in text
+    shell("report", paths[0], f"--output={tmp_path / 'page'}")
+    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert '<section id="google-benchmark">' in page and "s: the GPU wins from n = 7," in page
+    assert (tmp_path / "page" / "crossover-s.svg").is_file()
+
+
+HOSTILE = [
+    {"name": "a/" + "/".join(map(str, range(5000))) + "_cpu", "real_time": 1},
+    {"name": "\x1b[31m<script>_cpu/0", "real_time": "x", "time_unit": [7], "threads": 10**30},
+    {"name": "", "real_time": {}, "run_type": [], "iterations": {}},
+    {
+        "name": f"z_gpu/{'9' * 400}",
+        "real_time": 1e-300,
+        "aggregate_name": 3,
+        "run_type": "aggregate",
+    },
+    {"name": "y_gpu/-7", "real_time": True, "error_occurred": "yes", "repetitions": -1},
+]
+
+
+def test_hostile_rows_change_no_answer(shell, tmp_path):
+    long = "x" * 10_000
+    entries = [*rows(f"{long}_cpu/{{}}", host), *rows(f"{long}_gpu/{{}}", device)]
+    path = tmp_path / "rows.json"
+    context = {"host_name": "\x1b[2J*/", "gpu": [], "executable": 3}
+    path.write_text(document([*entries, *HOSTILE], **context), encoding="utf-8")
+    text = shell("two", path, f"--threshold={tmp_path / 'sizes.h'}").out
+    assert "the GPU wins from n = 7," in text and "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 # --- thresholds to compile in

@@ -2,7 +2,6 @@
 """Makes problems of the rows of other programs' benchmarks: rows that do the same work on both
 sides, the number that is its size, and the other numbers that they have."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from crossover_bench.answers.two.sides import AskError, Item, Wanted, items_of, with_sides
+from crossover_bench.answers.two.sides import (
+    AskError,
+    Item,
+    Wanted,
+    items_of,
+    pattern_of,
+    with_sides,
+)
 from crossover_bench.curves.problem import SIDES, Problem, Way
 from crossover_bench.curves.statistics import FEWEST_SAMPLES
 from crossover_bench.files.google_benchmark import Source, Timing
@@ -108,7 +114,7 @@ def _groups(items: Sequence[Item]) -> tuple[list[list[Item]], int]:
         raise AskError(
             "which rows of both sides do the same work is not clear: without the words for a "
             "device, no two names are alike; let --cpu and --gpu match all that differs, such as "
-            f"--cpu='{printable(re.escape(cpu), 60)}' --gpu='{printable(re.escape(gpu), 60)}'"
+            f"--cpu='{pattern_of(cpu)}' --gpu='{pattern_of(gpu)}'"
         )
     return groups, len(items) - sum(map(len, groups))
 
@@ -304,11 +310,14 @@ def _way(word: str, items: Sequence[Item], size: str) -> Way:
 
 
 def _title(items: Sequence[Item]) -> str:
-    """The words that all rows have, as the first writes them."""
-    rests = [set(item.rest) for item in items]
-    common = set.intersection(*rests) - _PLAIN
-    words = [word for word in items[0].name.words if word.lower() in common]
-    return " ".join(dict.fromkeys(words)) or items[0].name.text
+    """The words that all rows have, as the first writes them, but for those of a device; where
+    there are none, those that all names have."""
+    first = items[0].name.words
+    for texts in ([of.rest for of in items], [of.name.words for of in items]):
+        common = set.intersection(*({word.lower() for word in words} for words in texts)) - _PLAIN
+        if words := [word for word in first if word.lower() in common]:
+            return " ".join(dict.fromkeys(words))
+    return listed([next(of.name.text for of in items if of.device == device) for device in SIDES])
 
 
 def _taken(problem: Problem) -> str:

@@ -192,13 +192,18 @@ def _names(items: Sequence[Item]) -> str:
     return f"{shown} and {len(texts) - _MOST} others" if len(texts) > _MOST else shown
 
 
+def pattern_of(text: str) -> str:
+    """A regular expression for a name's text, to be written between quotes."""
+    pattern = re.escape(text).replace(r"\#", r"\d+").replace("'", ".")
+    return printable(pattern, 2 * _SHOWN)
+
+
 def _unclear(items: Sequence[Item], device: Device) -> str:
     texts = [*dict.fromkeys(item.name.text for item in items)]
     paths = [*dict.fromkeys(item.timing.source.path.name for item in items)]
     pair = texts if len(texts) > 1 else paths if len(paths) > 1 else ["HOST", "DEVICE"]
     flags = " ".join(
-        f"--{side}='{printable(re.escape(text), _SHOWN)}'"
-        for side, text in zip(SIDES, pair, strict=False)
+        f"--{side}='{pattern_of(text)}'" for side, text in zip(SIDES, pair, strict=False)
     )
     return (
         f"which rows are the {device.upper()}'s is not clear from {counted(len(texts), 'name')}, "

@@ -70,7 +70,11 @@ def draw_crossovers(file: File, comparisons: Sequence[Comparison], title: str = 
 
 def draw_problem(answer: Answer) -> Chart:
     """Draws the ways of a problem as draw_crossovers() draws those of a file."""
-    drawn = list(answer.compared)
+    compared = [
+        replace(each, crossover=each.crossover.medians or each.crossover)
+        for each in answer.compared
+    ]
+    drawn = list(compared)
     if len(answer.cpus) + len(drawn) <= MOST_LINES + 1:
         drawn += [replace(drawn[0], cpu=curve) for curve in answer.cpus]
     else:
@@ -83,7 +87,7 @@ def draw_problem(answer: Answer) -> Chart:
         Looks(curves),
     )
     name = slug("-".join(["crossover", answer.problem.title]), 100)
-    alt = _alt(answer.first, answer.compared, beside)
+    alt = _alt(answer.first, compared, beside)
     return Chart(name, render(partial(_draw, drawn, told)), alt)
 
 

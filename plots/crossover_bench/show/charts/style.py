@@ -48,6 +48,7 @@ _HANDLE = 50.0  # points of a legend's sample of a line, with its gaps
 _MOST_COLUMNS = 3  # of a legend
 _LONGEST_NAME = 160  # characters of a point's
 _MOST_TICKS = {True: 6, False: 12}  # in a narrow and in a wide chart
+_BESIDE_TICK = 24.0  # points between the names of two ticks, and what a y axis takes of each
 
 _FONTS = ["DejaVu Sans", "sans-serif"]
 STYLE: dict[Any, Any] = {  # matplotlib lists every name that there is as a Literal
@@ -290,8 +291,11 @@ def name_sizes(axes: Axes, sizes: Iterable[float], label: Callable[[float], str]
     assert figure is not None
     low, high = axes.get_xlim()
     spec = axes.get_subplotspec()
-    width = figure.get_figwidth() / (spec.get_gridspec().ncols if spec else 1)
-    most = max(2, int(_MOST_TICKS[is_narrow(figure)] * width / figure.get_figwidth()))
+    columns = spec.get_gridspec().ncols if spec else 1
+    sizes = list(sizes)
+    widest = max((text_width(figure, label(size)) for size in sizes), default=0.0) + _BESIDE_TICK
+    fitting = int(72 * figure.get_figwidth() / columns / widest)
+    most = max(2, min(_MOST_TICKS[is_narrow(figure)] // columns, fitting))
     axes.xaxis.set_major_locator(FixedLocator(thinned(sizes, math.log(high / low) / most)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: label(size)))
     axes.xaxis.set_minor_locator(NullLocator())
