@@ -134,7 +134,7 @@ def equal(size: float = EQUAL) -> Any:
     ],
 )
 def test_a_name_is_a_text_and_numbers(name, text, numbers):
-    parsed = parse(name)
+    parsed = parse(name, threads=4)
     assert (parsed.text, list(parsed.numbers)) == (text, numbers)
 
 
@@ -232,6 +232,15 @@ def test_rows_of_several_threads_are_no_single_piece_of_work():
     assert problems.left_out[0].startswith("11 rows of several threads left out")
 
 
+def test_a_number_of_threads_that_is_an_argument_makes_ways():
+    entries = rows("s_gpu/{}", device)
+    for threads in (1, 2):
+        entries += rows(f"s_cpu/{{}}/threads:{threads}", lambda size, by=threads: host(size) / by)
+    (problem,) = (of.problem for of in asked(entries).asked)
+    assert len(problem.of("cpu")) == 2
+    assert answer(problem).crossover.size == equal(20_000)
+
+
 def test_several_ways_of_the_host_are_the_best_of_it():
     parallel = rows("s<OpenMP>/{}", lambda size: 3e-6 + host(size) / 2)
     entries = [*rows("s<Serial>/{}", host), *parallel, *rows("s<Cuda>/{}", device)]
@@ -257,6 +266,29 @@ def test_a_file_a_side(told_by):
     problems = problems_of(timings, wanted if told_by == "pattern" else Wanted())
     assert sizes_of(problems) == [equal()]
     assert problems.asked[0].problem.title == "h"
+
+
+def test_several_runs_say_how_far_they_lie_apart_and_machines_are_not_mixed():
+    texts = [
+        document(
+            [
+                *rows("s_cpu/{}", lambda size, by=faster: host(size) * by),
+                *rows("s_gpu/{}", lambda size, by=faster: device(size) * by),
+            ]
+        )
+        for faster in (1, 1.01, 0.99, 1.02, 0.98)
+    ]
+    names = [f"{place}.json" for place in range(5)]
+    (of,) = problems_of(read(*texts, names=names), Wanted()).asked
+    told = answer(of.problem)
+    alone = answer(problems_of(read(texts[0]), Wanted()).asked[0].problem)
+    assert not told.spreads and alone.spreads
+    assert told.crossover.high / told.crossover.low < alone.crossover.high / alone.crossover.low
+    assert "5 files have the same rows: each is a run of its own." in of.problem.remarks
+    other = document(rows("s_cpu/{}", host), host_name="b")
+    texts[0] = texts[0].replace('"num_cpus"', '"host_name": "a", "num_cpus"')
+    with pytest.raises(AskError, match="were measured on a and b; name the files of one machine"):
+        problems_of(read(texts[0], other), Wanted())
 
 
 def nvbench(seconds: Callable[[float], float]) -> str:
@@ -381,6 +413,7 @@ def test_the_command_answers_writes_and_refuses(shell, tmp_path, capsys):
 
 
 def test_compare_says_what_moved_and_the_report_has_a_section(shell, tmp_path):
+    """Takes some seconds, as a report starts processes and draws."""
     paths = [tmp_path / name for name in ("before.json", "after.json", "fewer.json")]
     for path, faster, count in zip(paths, (1, 16, 1), (5, 5, 1), strict=True):
         entries = rows("s_cpu/{}", lambda size, by=faster: host(size) * by, count=count)

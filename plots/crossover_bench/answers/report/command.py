@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     with Pool() as pool:
         paths, timings, problems = split(options.paths)
-        more, faults = rows_section(timings)
+        more, faults = rows_section(timings, pool.map)
         files, unread = loading.load_files(paths, pool.map)
         problems += [*faults, *unread]
         files, older = (newest_first(files), []) if options.all else newest(files)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The problems of files of other programs' benchmarks, each with its answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossover_bench.answers.two.problems import Asked, Found
 from crossover_bench.curves.problem import Answer, NoAnswerError, answer
@@ -22,8 +22,9 @@ def answered(problems: Found) -> tuple[list[Answered], list[str]]:
     faults: list[str] = []
     for asked in problems.asked:
         try:
-            copied = answer(asked.copied) if asked.copied else None
-            known.append(Answered(asked, answer(asked.problem), copied))
+            known.append(Answered(asked, answer(asked.problem)))
+            if asked.copied:
+                known[-1] = replace(known[-1], copied=answer(asked.copied))
         except NoAnswerError as error:
             faults.append(str(error))
     return known, faults

@@ -152,7 +152,7 @@ def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str
         context = Context(draws=False)
         print_sections([problem_section.section(known, asked.left_out, context)], options)
     elif known:
-        print_tables(problem_section.tables(known), options)
+        print_tables(problem_section.tables(known, asked.left_out), options)
     if options.threshold and known:
         problems += _write_thresholds(known, options)
     return problems + (_draw(known, options) if options.charts else [])

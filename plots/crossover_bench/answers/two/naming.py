@@ -13,7 +13,7 @@ from crossover_bench.curves.problem import SIDES, Device
 
 # How it was measured, which is no size.
 _OPTION = re.compile(
-    r"(iterations|min_time|min_warmup_time|repeats|threads):\S*|(process|real|manual)_time"
+    r"(iterations|min_time|min_warmup_time|repeats):\S*|(process|real|manual)_time"
 )
 _NAMED = re.compile(r"([^:<>]+):(-?\d{1,18})")
 _NUMBER = re.compile(r"-?\d{1,18}")
@@ -55,9 +55,10 @@ class Name:
         return words_of(self.text)
 
 
-def parse(name: str) -> Name:
-    """What the name of a benchmark consists of."""
-    first, *rest = name.split("/")
+def parse(name: str, threads: int = 1) -> Name:
+    """What the name of a benchmark consists of, which ran on so many `threads`: a name ends in
+    these, where an argument of that name may stand elsewhere, or has another number."""
+    first, *rest = name.removesuffix(f"/threads:{threads}").split("/")
     numbers: list[tuple[str, int]] = []
 
     def take(key: str, digits: str) -> None:

@@ -14,6 +14,7 @@ from crossover_bench.curves.crossover_words import spread_words
 from crossover_bench.curves.problem import Answer
 from crossover_bench.curves.problem_words import details, lead, who_wins
 from crossover_bench.files.google_benchmark import Timing
+from crossover_bench.parallel import Map
 from crossover_bench.show.page.section import Block, Context, Section
 from crossover_bench.show.tables.problem import crossovers_table, sizes_table
 from crossover_bench.show.tables.table import Table
@@ -28,9 +29,9 @@ _LEAD = (
 )
 
 
-def rows_section(timings: Sequence[Timing]) -> tuple[list[Section], list[str]]:
+def rows_section(timings: Sequence[Timing], apply: Map) -> tuple[list[Section], list[str]]:
     """The section on `timings`, for the report, none where there are none; and a sentence for each
-    problem without an answer."""
+    problem without an answer. `apply` draws, perhaps several charts at once."""
     if not timings:
         return [], []
     try:
@@ -38,13 +39,13 @@ def rows_section(timings: Sequence[Timing]) -> tuple[list[Section], list[str]]:
     except AskError as error:
         return [], [f"{printable(str(timings[0].source.path))}: {error}; crossover two takes these"]
     known, faults = answered(problems)
-    return ([section(known, problems.left_out, Context())] if known else []), faults
+    return ([section(known, problems.left_out, Context(map=apply))] if known else []), faults
 
 
 def section(known: Sequence[Answered], left_out: Sequence[str], context: Context) -> Section:
     """The section on problems of files."""
     added = known[0].answer.spreads if len(known) == 1 else ()
-    charts = _drawn(known) if context.draws else [()] * len(known)
+    charts = context.draw(_draw, [of.answer for of in known])
     blocks = [
         Block(
             lead=first_words(of),
@@ -53,21 +54,32 @@ def section(known: Sequence[Answered], left_out: Sequence[str], context: Context
             tables=(sizes_table(of.answer),),
             emphasis=True,
         )
-        for of, pictures in zip(known, charts, strict=True)
+        for of, pictures in zip(known, _named(charts), strict=True)
     ]
     return Section(
         title="Rows of Google Benchmark",
         anchor="google-benchmark",
         blocks=tuple(blocks),
-        tables=tables(known)[:1] if len(known) > 1 else (),
+        tables=(_crossovers(known),) if len(known) > 1 else (),
         notes=tuple(filter(None, (*left_out, spread_words(added), _LEAD))),
     )
 
 
-def tables(known: Sequence[Answered]) -> tuple[Table, ...]:
-    """What programs read: all crossovers, then the times of each problem."""
-    every = [answer for of in known for answer in _answers(of)]
-    return (crossovers_table(every), *(sizes_table(of.answer) for of in known))
+def tables(known: Sequence[Answered], left_out: Sequence[str]) -> tuple[Table, ...]:
+    """What programs read: all crossovers, with what is said of the rows, then the times of each
+    problem."""
+    remarks = dict.fromkeys(remark for of in known for remark in of.asked.problem.remarks)
+    taken = dict.fromkeys(of.asked.taken for of in known)
+    crossovers = _crossovers(known)
+    notes = (*crossovers.notes, *left_out, *remarks, *taken, _LEAD)
+    return (
+        replace(crossovers, notes=notes),
+        *(sizes_table(of.answer) for of in known),
+    )
+
+
+def _crossovers(known: Sequence[Answered]) -> Table:
+    return crossovers_table([answer for of in known for answer in _answers(of)])
 
 
 def _answers(of: Answered) -> Iterator[Answer]:
@@ -91,15 +103,23 @@ def points(of: Answered) -> Iterator[str]:
     yield of.asked.taken
 
 
-def _drawn(known: Sequence[Answered]) -> list[tuple[Chart, ...]]:
-    """The chart of each problem, no two of one name."""
+def _draw(of: Answer) -> Sequence[Chart]:
     # Imported here because matplotlib takes long to load.
     from crossover_bench.show.charts.crossover import draw_problem  # noqa: PLC0415
-    from crossover_bench.show.charts.files import unused  # noqa: PLC0415
 
-    charts: dict[str, Chart] = {}
-    for of in known:
-        chart = draw_problem(of.answer)
-        name = unused(chart.name, charts)
-        charts[name] = replace(chart, name=name)
-    return [(chart,) for chart in charts.values()]
+    return [draw_problem(of)]
+
+
+def _named(charts: Sequence[Sequence[Chart]]) -> list[tuple[Chart, ...]]:
+    """`charts` under names of which no two are alike."""
+    names = [chart.name for of in charts for chart in of]
+    return [
+        tuple(replace(chart, name=f"{chart.name}{_again(names, place)}") for chart in of)
+        for place, of in enumerate(charts)
+    ]
+
+
+def _again(names: Sequence[str], place: int) -> str:
+    """What is added to the name at `place`, which stood there before: "-2"."""
+    count = names[:place].count(names[place]) if place < len(names) else 0
+    return f"-{count + 1}" if count else ""

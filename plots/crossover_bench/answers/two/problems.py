@@ -94,7 +94,10 @@ def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
         except AskError as error:
             faults.insert(0, str(error))
     if not asked:
-        raise AskError(faults[0])
+        failed = next((of.timing for of in sided if of.timing.failure), None)
+        name = printable(failed.name, 60) if failed else ""
+        why = f'; row "{name}" has no time: {printable(failed.failure, 100)}' if failed else ""
+        raise AskError(faults[0] + why)
     return Found(tuple(asked), (*left_out, *map(sentence, faults[:-1])))
 
 
@@ -199,7 +202,7 @@ def _varies(group: Sequence[Item], key: str) -> bool:
 def _follows(group: Sequence[Item], key: str, size: str) -> bool:
     """Whether the number `key` is the same in all rows of a size, as bytes are beside elements."""
     every = (dict(of.name.numbers) for of in group)
-    pairs = {(numbers[size], numbers[key]) for numbers in every if key in numbers}
+    pairs = {(numbers[size], numbers.get(key)) for numbers in every}
     return len(pairs) == len({at for at, _ in pairs})
 
 

@@ -53,7 +53,7 @@ class Item:
 
 def items_of(timings: Iterable[Timing]) -> list[Item]:
     """Each of `timings` with its name parsed."""
-    return [Item(timing, parse(timing.name)) for timing in timings]
+    return [Item(timing, parse(timing.name, timing.threads)) for timing in timings]
 
 
 def with_sides(items: Sequence[Item], wanted: Wanted) -> list[Item]:
