@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,10 @@ _THREADS = re.compile(r"/threads:(\d{1,6})(?:/|$)")
 _MOST_MADE = 50  # repetitions that stand for aggregates
 _LEAST, _MOST = 1e-15, 1e9  # seconds: beyond these no clock has measured anything
 _OWN = re.compile(r'"crossover":\s*\{')  # what only this project's files have
-_NVBENCH = {"gpu": "nv/cold", "cpu": "nv/cpu_only"}  # what begins the tags of a device's times
+_NVBENCH: dict[Literal["cpu", "gpu"], str] = {
+    "gpu": "nv/cold",
+    "cpu": "nv/cpu_only",
+}  # what begins the tags of a device's times
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,6 @@ class Source:
     executable: str = ""
     device_name: str = ""  # of its GPU
     facts: Mapping[str, str] = field(default_factory=dict)
-    is_nvbench: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Timing:
     failure: str = ""
     is_made: bool = False
     threads: int = 1
-    device: str = ""
+    device: Literal["cpu", "gpu"] | None = None
 
 
 def timings_of(path: Path, text: str) -> list[Timing]:
@@ -272,7 +274,7 @@ def _of_nvbench(path: Path, document: Mapping[str, Any]) -> Iterator[Timing]:
     devices = devices if isinstance(devices, list) else []
     known = [of.get("name") for of in devices if isinstance(of, dict)]
     gpu = next((name for name in known if isinstance(name, str)), "")
-    source = Source(path, "", gpu, {"device": gpu} if gpu else {}, is_nvbench=True)
+    source = Source(path, "", gpu, {"device": gpu} if gpu else {})
     for benchmark in document["benchmarks"]:
         for state in benchmark.get("states") or ():
             if isinstance(state, dict):

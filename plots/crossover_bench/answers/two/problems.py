@@ -262,7 +262,7 @@ def _problem(
     remarks = [_runs(items)] if _runs(items) else []
     if any(item.timing.is_made for item in items):
         remarks.append(_MADE)
-    if any(item.timing.source.is_nvbench for item in items):
+    if any(item.timing.device == "gpu" for item in items):
         remarks.append(_NVBENCH)
     if any(len(seconds) < FEWEST_SAMPLES for way in made for seconds in way.seconds.values()):
         remarks.append(_FEW)

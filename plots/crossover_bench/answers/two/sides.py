@@ -89,9 +89,7 @@ def _by_words(items: Sequence[Item]) -> list[Item]:
     sided = []
     for item in items:
         words = [word for word in item.name.words if word.lower() not in common]
-        device = device_of(words)
-        if device is None and item.timing.device:
-            device = "gpu" if item.timing.device == "gpu" else "cpu"
+        device = item.timing.device or device_of(words)
         if device or speaks(words):  # or of both: a copy from host to device
             sided.append(_named(item, device, item.name.words, item.name.text) if device else item)
             continue
@@ -104,7 +102,7 @@ def _by_words(items: Sequence[Item]) -> list[Item]:
                 break
         else:
             sided.append(item)
-    if any(item.timing.source.is_nvbench for item in items) and not _has(sided, "cpu"):
+    if any(item.timing.device == "gpu" for item in items) and not _has(sided, "cpu"):
         return [
             item if item.device else _named(item, "cpu", item.name.words, item.name.text)
             for item in sided
