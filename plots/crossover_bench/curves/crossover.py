@@ -162,7 +162,12 @@ def find_crossover(
     return _answer(sizes, medians, [replicates], question, counts, again=[again])
 
 
-def by_medians(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover:
+def by_medians(
+    cpu: Curve,
+    gpu: Curve,
+    measure: str = "parameters",
+    sides: tuple[str, str] = ("CPU", "GPU"),
+) -> Crossover:
     """What the medians alone say at the sizes that both have, whatever noise there is."""
     sizes, *places = np.intersect1d(cpu.sizes, gpu.sizes, return_indices=True)
     medians = log_medians(cpu)[places[0]] - log_medians(gpu)[places[1]]
@@ -175,7 +180,7 @@ def by_medians(cpu: Curve, gpu: Curve, measure: str = "parameters") -> Crossover
         low=None,
         high=None,
         crossings=_crossings(medians, logs, winners) if crosses else (),
-        question=Question(measure, quantity=cpu.quantity),
+        question=Question(measure, sides, quantity=cpu.quantity),
         sizes=tuple(sizes.tolist()),
         winners=tuple(winners.tolist()),
     )

@@ -37,7 +37,8 @@ def crossover_words(crossover: Crossover) -> str:
 def claim(crossover: Crossover, verb: str = "", *, article: str = "the", beside: str = "") -> str:
     """Who wins where, in a clause: "the GPU wins from 703,000 parameters". `verb` stands for
     "wins"; `beside` is that of where()."""
-    clause = f"{article} {winner(crossover)} {verb or crossover.question.quantity.wins}"
+    words = (article, winner(crossover), verb or crossover.question.quantity.wins)
+    clause = " ".join(filter(None, words))
     if crossover.kind != "ambiguous":
         return f"{clause} {where(crossover, beside=beside)}"
     end = f" ({beside})" if beside else ""

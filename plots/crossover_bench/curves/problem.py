@@ -24,7 +24,7 @@ from crossover_bench.curves.curves import Curve, best_of
 from crossover_bench.files.axes import BARE, BUILT_IN, Axes, Axis, Label
 from crossover_bench.files.rows import Instances, Spread, median_of
 from crossover_bench.files.samples import FEW, assumed, by_instance, spread_between
-from crossover_bench.words.text import printable
+from crossover_bench.words.text import listed, printable
 
 Device = Literal["cpu", "gpu"]
 SIDES: tuple[Device, Device] = ("cpu", "gpu")
@@ -55,13 +55,23 @@ class Way:
 class Problem:
     """Work called `name`, whose size is called `measure` ("n"), and the ways to do it. `common` has
     the other numbers that it has in all of them: {"batch": "64"}. `remarks` are sentences on how
-    its times came about."""
+    its times came about. `both` is the device of all ways where that is one: the device of a way is
+    then a place alone, "cpu" that of the side to beat, "gpu" that of the others."""
 
     name: str
     measure: str
     ways: tuple[Way, ...]
     common: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    both: Device | None = None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the two are called: "CPU" and "GPU", or by their ways where both are on one."""
+        if self.both is None:
+            return "CPU", "GPU"
+        first, second = ([printable(way.word, 60) for way in self.of(device)] for device in SIDES)
+        return _best_of(first), _best_of(second)
 
     @property
     def title(self) -> str:
@@ -121,24 +131,31 @@ class Answer:
 def answer(problem: Problem) -> Answer:
     """What the times of `problem` say; raises NoAnswerError where that is nothing."""
     axes = _axes(problem)
-    spreads = {device: _spread(problem.of(device), _IN_FILES[device]) for device in SIDES}
+    spreads = {
+        device: _spread(problem.of(device), _IN_FILES[problem.both or device]) for device in SIDES
+    }
     cpus, gpus = (
-        [_curve(way, spreads[device], axes) for way in problem.of(device) if way.seconds]
+        [
+            _curve(way, problem.both or device, spreads[device], axes)
+            for way in problem.of(device)
+            if way.seconds
+        ]
         for device in SIDES
     )
-    for curves, word in ((cpus, "CPU"), (gpus, "GPU")):
+    for curves, word in zip((cpus, gpus), problem.sides, strict=True):
         if not curves:
             raise NoAnswerError(f"{printable(problem.title)}: no row of the {word} has a time")
     best, best_gpu = best_of(cpus), gpus[0] if len(gpus) == 1 else best_of(gpus)
     if not best.meets(best_gpu):
         both = len(np.intersect1d(best.sizes, best_gpu.sizes))
         raise NoAnswerError(
-            f"{printable(problem.title)}: CPU and GPU have times at {both or 'no'} common "
-            f"size{'' if both == 1 else 's'}, and two are needed; measure both at the same sizes"
+            f"{printable(problem.title)}: {' and '.join(problem.sides)} have times at "
+            f"{both or 'no'} common size{'' if both == 1 else 's'}, and two are needed; measure "
+            "both at the same sizes"
         )
     common = {"family": problem.name, **{_key(key): text for key, text in problem.common.items()}}
     compared = [
-        Comparison(common, problem.measure, best, gpu, _crossover(best, gpu, problem.measure))
+        Comparison(common, problem.measure, best, gpu, _crossover(best, gpu, problem))
         for gpu in dict.fromkeys((best_gpu, *gpus))
         if best.meets(gpu)
     ]
@@ -152,11 +169,15 @@ def answer(problem: Problem) -> Answer:
     )
 
 
-def _crossover(cpu: Curve, gpu: Curve, measure: str) -> Crossover:
+def _best_of(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"the best of {listed(words)}"
+
+
+def _crossover(cpu: Curve, gpu: Curve, problem: Problem) -> Crossover:
     """The crossover; where repetitions are too few, the medians of which are all that is known."""
-    crossover = find_crossover(cpu, gpu, measure)
+    crossover = find_crossover(cpu, gpu, problem.measure, problem.sides)
     return (
-        replace(crossover, medians=by_medians(cpu, gpu, measure))
+        replace(crossover, medians=by_medians(cpu, gpu, problem.measure, problem.sides))
         if crossover.medians
         else crossover
     )
@@ -172,11 +193,11 @@ def _axes(problem: Problem) -> Axes:
     return Axes([BUILT_IN["device"], *numbers, Axis("way", "how", phrase=BARE)])
 
 
-def _curve(way: Way, spread: Spread, axes: Axes) -> Curve:
+def _curve(way: Way, device: Device, spread: Spread, axes: Axes) -> Curve:
     sizes = sorted(size for size, seconds in way.seconds.items() if seconds)
     configuration = {"device": _IN_FILES[way.device], "way": way.word}
     return Curve(
-        words=Label(way.device.upper(), way.word),
+        words=Label(device.upper(), way.word),
         configuration=configuration,
         sizes=np.array(sizes, dtype=float),
         samples=tuple(np.array(way.seconds[size], dtype=float) for size in sizes),

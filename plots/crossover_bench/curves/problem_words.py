@@ -12,7 +12,7 @@ from crossover_bench.curves.crossover_words import (
     sized,
     spread_words,
 )
-from crossover_bench.curves.problem import Answer, Way
+from crossover_bench.curves.problem import SIDES, Answer, Way
 from crossover_bench.words import units
 from crossover_bench.words.text import counted, listed, printable, sentence
 
@@ -37,11 +37,11 @@ def lead(answer: Answer) -> str:
 
 def who_wins(answer: Answer) -> str:
     """claim() of the answer; of too few repetitions what their medians say, and that they do."""
-    medians = answer.crossover.medians
+    medians, article = answer.crossover.medians, "" if answer.problem.both else "the"
     if medians is None:
-        return claim(answer.crossover)
+        return claim(answer.crossover, article=article)
     few = f"by medians of fewer than {statistics.FEWEST_SAMPLES} repetitions, without an interval"
-    return f"{claim(medians)}, {few}"
+    return f"{claim(medians, article=article)}, {few}"
 
 
 def verdict(answer: Answer) -> str:
@@ -51,7 +51,7 @@ def verdict(answer: Answer) -> str:
 
 def ends(answer: Answer) -> str:
     """By how much, at the smallest and at the largest size, in a sentence."""
-    parts = (f"{_place(answer, of.parameters)} {_ratio(of)}" for of in answer.ends)
+    parts = (f"{_place(answer, of.parameters)} {_ratio(answer, of)}" for of in answer.ends)
     return sentence("; ".join(parts))
 
 
@@ -59,26 +59,37 @@ def _place(answer: Answer, size: float) -> str:
     return f"at {sized(units.count(size), answer.problem.measure)}"
 
 
-def _ratio(speed_up: SpeedUp) -> str:
+def _ratio(answer: Answer, speed_up: SpeedUp) -> str:
+    first, second = sides(answer)
+    if speed_up.winner and answer.problem.both:
+        faster = first if speed_up.winner == "cpu" else second
+        return f"{faster} is {units.significant(speed_up.factor)} times as fast"
     if speed_up.winner:
         return ratio_words(speed_up)
     if speed_up.low is None:
-        return f"the CPU takes {units.significant(speed_up.ratio)} times as long as the GPU"
+        return f"{first} takes {units.significant(speed_up.ratio)} times as long as {second}"
     return "neither is surely faster"
+
+
+def sides(answer: Answer) -> tuple[str, str]:
+    """What the two are called inside a sentence: "the CPU" and "the GPU"."""
+    first, second = answer.problem.sides
+    return (first, second) if answer.problem.both else (f"the {first}", f"the {second}")
 
 
 def ways(answer: Answer) -> Iterator[str]:
     """Which ways stand for a side that has several, and what each of the GPU's says."""
-    for word, side in (("CPU", answer.problem.of("cpu")), ("GPU", answer.problem.of("gpu"))):
-        if len(side) > 1:
-            names = listed([printable(way.word, 60) for way in side])
-            yield sentence(f"the {word} is the fastest of {names}, at each size")
+    for word, device in zip(sides(answer), SIDES, strict=True):
+        names = [printable(way.word, 60) for way in answer.problem.of(device)]
+        if len(names) > 1 and not answer.problem.both:
+            yield sentence(f"{word} is the fastest of {listed(names)}, at each size")
     if len(answer.compared) > 1:
         parts = (
             f"{printable(each.gpu.words.how, 60)}: {crossover_words(each.crossover)}"
             for each in answer.compared
         )
-        yield f"Of the GPU's ways, {'; '.join(parts)}."
+        others = "the others" if answer.problem.both else "the GPU's ways"
+        yield f"Of {others}, {'; '.join(parts)}."
 
 
 def doubts(answer: Answer) -> Iterator[str]:
@@ -94,9 +105,10 @@ def _failed(answer: Answer, way: Way) -> Iterator[str]:
     reasons: dict[str, list[float]] = {}
     for size, reason in way.failures.items():
         reasons.setdefault(reason, []).append(size)
+    device = (answer.problem.both or way.device).upper()
     for reason, sizes in reasons.items():
         yield (
-            f"On the {way.device.upper()} {printable(way.word, 60)} has no time at "
+            f"On the {device} {printable(way.word, 60)} has no time at "
             f"{_sizes(answer, sorted(sizes))}: {printable(reason, 160)}."
         )
 

@@ -10,6 +10,7 @@ import pytest
 
 from crossover_bench.curves.problem import Answer, Device, NoAnswerError, Problem, Way, answer
 from crossover_bench.curves.problem_words import sentences, verdict
+from crossover_bench.files.samples import assumed
 from crossover_bench.show.charts.crossover import draw_problem
 from crossover_bench.show.tables.problem import crossovers_table, sizes_table
 
@@ -129,3 +130,16 @@ def test_a_chart_has_each_way_and_the_answer():
     chart = draw_problem(asked(SERIAL, CUDA))
     assert chart.name == "crossover-sort"
     assert b"serial" in chart.pictures.svg and "from n = 7," in chart.alt
+
+
+def test_ways_of_one_device_are_called_by_their_names():
+    other = way("vectors", "gpu", EQUAL * 1e-9, 0)
+    told = asked(SERIAL, other, both="cpu")
+    words = " ".join(sentences(told))
+    assert words.startswith("sort: vectors wins from n = 7,")
+    assert "at n = 131,072 vectors is 1" in words and "GPU" not in words
+    (spread,) = {spread.deviation for spread in told.spreads}
+    assert spread == assumed("cpu").deviation
+    assert "where vectors overtakes serial" in draw_problem(told).pictures.svg.decode()
+    several = asked(SERIAL, other, way("slow", "gpu", EQUAL * 1e-9, 1e-8), both="cpu")
+    assert sentences(several)[0].startswith("sort: the best of vectors and slow wins from n = 7,")

@@ -16,6 +16,7 @@ from crossover_bench.curves.crossover_words import crossover_words, sized, what
 from crossover_bench.curves.curves import Curve
 from crossover_bench.curves.headline import by_work
 from crossover_bench.curves.problem import Answer
+from crossover_bench.curves.problem_words import sides
 from crossover_bench.curves.statistics import log_medians
 from crossover_bench.files.families import FAMILIES
 from crossover_bench.files.quantities import TIME
@@ -80,9 +81,10 @@ def draw_problem(answer: Answer) -> Chart:
     else:
         drawn = [answer.first]
     curves = [*answer.cpus, *(each.gpu for each in answer.compared)]
-    beside = "the CPU's fastest way" if len(answer.cpus) > 1 else "the CPU"
+    first, second = sides(answer)
+    beside = "the CPU's fastest way" if len(answer.cpus) > 1 else first
     told = _Told(
-        f"{printable(answer.problem.title, 80)}: where the GPU overtakes the CPU",
+        f"{printable(answer.problem.title, 80)}: where {second} overtakes {first}",
         (_points(drawn), f"upright: crossover with {beside}{_SHADED}"),
         Looks(curves),
     )
