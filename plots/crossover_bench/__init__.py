@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crossover: measures on CPU and GPU, reads result files and shows what is in them.
 
-load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md).
+load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md), two() and
+Side for two functions of your own (docs/howto/two-functions-in-python.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crossover_bench.files.samples import Samples
+    from crossover_bench.functions.side import Side as Side
+    from crossover_bench.functions.two import two as two
     from crossover_bench.notebook import Study as Study
 
 __version__ = "0.1.0"  # the project's: pyproject.toml and CMakeLists.txt take it from here
@@ -32,10 +35,14 @@ def load(*paths: str) -> Samples:
     return long_table(files)
 
 
-def __getattr__(name: str) -> object:
-    """Study, whose module imports what `crossover` does not need at first."""
-    if name != "Study":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from crossover_bench.notebook import Study  # noqa: PLC0415
+# What others get by its name, from the module that has it, which imports what `crossover` does not
+# need at first.
+_ELSEWHERE = {"Study": "notebook", "Side": "functions.side", "two": "functions.two"}
 
-    return Study
+
+def __getattr__(name: str) -> object:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two() found out: in words, in numbers, as a picture, and as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from crossover_bench.curves import problem as problems
+from crossover_bench.curves import problem_words as words
+from crossover_bench.curves.problem import Device, Problem, Way
+from crossover_bench.files.samples import Samples
+from crossover_bench.functions.measure import Measurement, split
+from crossover_bench.functions.side import Ready
+from crossover_bench.functions.timing import Sample
+from crossover_bench.words import units
+from crossover_bench.words.text import counted, listed, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Numbered = tuple[int, Sample]  # a sample with the number of its process
+_MEASURE = "n"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One side at one n: medians of `samples` samples, in seconds of a call that is waited for, of
+    its first call, of bringing its input to the device and of fetching its result. `calls` were
+    made for a sample."""
+
+    n: int
+    side: str
+    device: str
+    seconds: float
+    first_seconds: float
+    brought_seconds: float
+    fetched_seconds: float
+    samples: int
+    calls: int
+
+
+class Answer:
+    """From which n on a side wins: printed, in three lines; as a picture where a notebook shows it.
+
+    `sentences` are the whole answer, the most useful first; `verdict` is it in a few words. `size`
+    is the n from which on the second side wins, None where there is none; `interval` is its 95 %
+    interval, an end None beyond the sizes measured. All are of data that stay where they are;
+    `copied` is the verdict with both copies in each call, empty where no side is on a device.
+    `rows` have the medians of each side at each n.
+    """
+
+    def __init__(
+        self,
+        stay: problems.Answer,
+        copied: problems.Answer | None,
+        rows: Sequence[Row],
+        samples: Mapping[str, Mapping[int, Sequence[Numbered]]],
+    ) -> None:
+        self._stay, self._copied, self._samples = stay, copied, samples
+        self.rows = tuple(rows)
+
+    @property
+    def size(self) -> float | None:
+        return self._stay.crossover.size
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        return self._stay.crossover.low, self._stay.crossover.high
+
+    @property
+    def verdict(self) -> str:
+        return words.verdict(self._stay)
+
+    @property
+    def copied(self) -> str:
+        return words.verdict(self._copied) if self._copied else ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        first, *rest = words.sentences(self._stay)
+        if self._copied:
+            there, each = (words.who_wins(answer) for answer in (self._stay, self._copied))
+            title = self._stay.problem.title
+            first = f"{title}: with the data there {there}; copied each time {each}."
+        return (first, *rest)
+
+    def __repr__(self) -> str:
+        first, second, *rest = self.sentences
+        return "\n".join([first, second, " ".join(rest)])
+
+    def _repr_html_(self) -> str:
+        shown = Markup("").join(Markup("<p>{}</p>").format(text) for text in self.sentences)
+        if not find_spec("matplotlib"):
+            return shown
+        # Imported here because matplotlib takes long to load.
+        from crossover_bench.show.charts.crossover import draw_problem  # noqa: PLC0415
+
+        svg = draw_problem(self._stay).pictures.svg.decode()
+        return shown + Markup(svg[svg.index("<svg") :])
+
+    def plot(self, relative_to: str = "", axes: Axes | None = None) -> Axes:
+        """Draws the medians of each side over n, on matplotlib's `axes` or on new ones, and shades
+        the interval. `relative_to` names a side whose times the others are divided by."""
+        names = list(dict.fromkeys(row.side for row in self.rows))
+        if relative_to and relative_to not in names:
+            raise ValueError(f"relative_to={relative_to!r} is no side; {listed(names)} are")
+        if axes is None:
+            from matplotlib import pyplot  # noqa: PLC0415
+
+            axes = pyplot.subplots()[1]
+        base = {row.n: row.seconds for row in self.rows if row.side == relative_to}
+        for name in names:
+            points = [row for row in self.rows if row.side == name and (row.n in base or not base)]
+            values = [row.seconds / base.get(row.n, 1.0) for row in points]
+            axes.plot([row.n for row in points], values, marker="o", label=name)
+        low, high = self.interval
+        if low and high:
+            axes.axvspan(low, high, alpha=0.15, linewidth=0)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel(_MEASURE)
+        axes.set_ylabel(f"time / time of {relative_to}" if relative_to else "seconds of a call")
+        axes.legend()
+        return axes
+
+    def to_frame(self) -> Any:
+        """All samples as a data frame of polars or of pandas, a sample in each line; raises
+        ImportError where neither is installed."""
+        return Samples(self._columns()).to_frame()
+
+    def _columns(self) -> dict[str, list[Any]]:
+        lines = [
+            (row.n, row.side, row.device, number, *sample)
+            for row in self.rows
+            for number, sample in self._samples[row.side][row.n]
+        ]
+        names = ("n", "side", "device", "process", "seconds", "brought_seconds", "fetched_seconds")
+        return {name: [line[place] for line in lines] for place, name in enumerate(names)}
+
+    def save(self, path: str | Path) -> None:
+        """Writes all samples as Google Benchmark writes its repetitions, which `crossover two`
+        reads. A row's name has device, side and n; its time is that of a call."""
+        text = json.dumps({"context": self._context(), "benchmarks": [*self._entries()]}, indent=1)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            samples = self._samples[row.side][row.n]
+            device = "" if row.side == row.device else f"_{row.device}"
+            name = f"{self._stay.problem.name}/{row.side}{device}/{_MEASURE}:{row.n}"
+            for place, (number, sample) in enumerate(samples):
+                yield {
+                    "name": name,
+                    "run_name": name,
+                    "run_type": "iteration",
+                    "repetitions": len(samples),
+                    "repetition_index": place,
+                    "threads": 1,
+                    "iterations": row.calls,
+                    "real_time": 1e9 * sample.call,
+                    "cpu_time": 1e9 * sample.call,
+                    "time_unit": "ns",
+                    "process": number,
+                    "brought_seconds": sample.brought,
+                    "fetched_seconds": sample.fetched,
+                }
+
+    @staticmethod
+    def _context() -> dict[str, Any]:
+        return {
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "executable": "crossover_bench.two",
+            "num_cpus": os.cpu_count() or 1,
+            "library_build_type": "release",
+        }
+
+
+def answer_of(
+    measured: Measurement,
+    name: str = "",
+    separate: Mapping[str, Mapping[int, Sequence[Numbered]]] | None = None,
+) -> Answer:
+    """The answer of `measured`; by the samples of `separate` processes where there are any. Raises
+    ValueError with a sentence where the times say nothing."""
+    samples: Mapping[str, Mapping[int, Sequence[Numbered]]] = separate or {
+        side.name: {
+            size: [(0, sample) for sample in pair[place].samples]
+            for size, pair in sorted(measured.prepared.items())
+        }
+        for place, side in enumerate(measured.sides)
+    }
+    name = printable(name, 80) or _shared_name(measured.sides)
+    groups = split(measured.sides)
+    apart = groups[0][0].on_device != groups[1][0].on_device
+    remarks = (*_remarks(measured, bool(separate)), *measured.remarks)
+
+    def problem(with_copies: bool) -> Problem:
+        ways = tuple(
+            _way(side, slot, samples[side.name], measured.failures, with_copies)
+            for slot, group in zip(_SLOTS, groups, strict=True)
+            for side in group
+        )
+        device = groups[0][0].device
+        return Problem(name, _MEASURE, ways, remarks=remarks, both=None if apart else device)
+
+    stay = problems.answer(problem(with_copies=False))
+    copied = problems.answer(problem(with_copies=True)) if apart else None
+    return Answer(stay, copied, [*_rows(measured, samples)], samples)
+
+
+_SLOTS: tuple[Device, Device] = ("cpu", "gpu")
+
+
+def _way(
+    side: Ready,
+    slot: Device,
+    samples: Mapping[int, Sequence[Numbered]],
+    failures: Mapping[tuple[str, int], str],
+    with_copies: bool,
+) -> Way:
+    return Way(
+        word=side.words,
+        device=slot,
+        seconds={
+            size: tuple(sum(sample) if with_copies else sample.call for _, sample in known)
+            for size, known in samples.items()
+        },
+        instances={size: tuple(number for number, _ in known) for size, known in samples.items()},
+        failures={size: why for (name, size), why in failures.items() if name == side.name},
+    )
+
+
+def _rows(
+    measured: Measurement, samples: Mapping[str, Mapping[int, Sequence[Numbered]]]
+) -> Iterator[Row]:
+    for size, pair in sorted(measured.prepared.items()):
+        for ready in pair:
+            known = samples[ready.side.name].get(size, ())
+            if known:
+                medians = [
+                    statistics.median(values)
+                    for values in zip(*(sample for _, sample in known), strict=True)
+                ]
+                yield Row(
+                    *(size, ready.side.name, ready.side.device, medians[0], ready.first),
+                    *(medians[1], medians[2], len(known), ready.calls * ready.batches),
+                )
+
+
+def _remarks(measured: Measurement, separate: bool) -> Iterator[str]:
+    """What is to be known of how it was measured, a sentence each."""
+    changing = [
+        side.name
+        for place, side in enumerate(measured.sides)
+        if any(pair[place].changes for pair in measured.prepared.values())
+    ]
+    if changing:
+        verb = "changes" if len(changing) == 1 else "change"
+        yield f"{listed(changing)} {verb} the input: each call got a copy, outside the clock."
+    if not separate:
+        yield "One process ran all of it; isolated=True runs several of each side."
+    if measured.last:
+        yield (
+            f"Sizes above n = {measured.last:,} were left out, as they do not fit into "
+            f"{measured.seconds:g} s; seconds= gives more."
+        )
+    for (name, size), reason in measured.failures.items():
+        if name == "make":
+            yield f"make failed at n = {size:,}: {reason}."
+    smallest = min(measured.prepared, default=0)
+    firsts = [
+        f"{units.seconds(ready.first)} ({ready.side.name})"
+        for ready in measured.prepared.get(smallest, ())
+    ]
+    yield f"The first calls, at n = {smallest:,}, took {listed(firsts)}, and are not in the times."
+
+
+def _shared_name(sides: Sequence[Ready]) -> str:
+    names = {getattr(side.function, "__name__", "") for side in sides}
+    name = names.pop() if len(names) == 1 else ""
+    return name if name.isidentifier() else counted(len(sides), "function")
