@@ -23,7 +23,7 @@ from crossover_bench.functions.measure import Measurement, split
 from crossover_bench.functions.side import Ready
 from crossover_bench.functions.timing import Sample
 from crossover_bench.words import units
-from crossover_bench.words.text import counted, listed, printable
+from crossover_bench.words.text import listed, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,10 +154,14 @@ class Answer:
         Path(path).write_text(text + "\n", encoding="utf-8")
 
     def _entries(self) -> Iterator[dict[str, Any]]:
+        title = self._stay.problem.name
+        work = title if title.isidentifier() else "two"
         for row in self.rows:
             samples = self._samples[row.side][row.n]
-            device = "" if row.side == row.device else f"_{row.device}"
-            name = f"{self._stay.problem.name}/{row.side}{device}/{_MEASURE}:{row.n}"
+            # Where all are on one device, a side's name is all that tells it.
+            is_plain = row.side == row.device or self._stay.problem.both
+            side = row.side if is_plain else f"{row.side}_{row.device}"
+            name = f"{work}/{side}/{_MEASURE}:{row.n}"
             for place, (number, sample) in enumerate(samples):
                 yield {
                     "name": name,
@@ -286,6 +290,7 @@ def _remarks(measured: Measurement, separate: bool) -> Iterator[str]:
 
 
 def _shared_name(sides: Sequence[Ready]) -> str:
+    """The name that all functions have, or else what the sides are called."""
     names = {getattr(side.function, "__name__", "") for side in sides}
     name = names.pop() if len(names) == 1 else ""
-    return name if name.isidentifier() else counted(len(sides), "function")
+    return name if name.isidentifier() else listed([side.words for side in sides])
