@@ -60,6 +60,10 @@ class Parser(argparse.ArgumentParser):
         raise Failure(f"{message}; see {self.prog} --help", 2)
 
 
+# That ask a program to end; Windows has no SIGHUP.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
 class Stopped(BaseException):
     """A signal asked us to stop. Not an Exception, so that nothing but `guarded` swallows it."""
 
@@ -145,7 +149,7 @@ def _raise_stopped(signum: int, _frame: FrameType | None) -> None:
 
 
 def _heed_signals() -> None:
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for signum in SIGNALS:
         # nohup and shells' background jobs ignore signals on purpose; leave those alone.
         if signal.getsignal(signum) != signal.SIG_IGN:
             signal.signal(signum, _raise_stopped)
@@ -166,7 +170,7 @@ def guarded(command: str, main: Callable[[list[str]], int]) -> int:
         # The reader of our stdout went away (`| head`); closing it again would only complain.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 128 + signal.SIGPIPE
+        return 128 + getattr(signal, "SIGPIPE", 13)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         say(f"{command}: {where}{error.strerror or error}")

@@ -17,7 +17,7 @@ from types import FrameType
 from crossover_bench import __version__
 from crossover_bench.files.shortcomings import own_words
 from crossover_bench.peers.frameworks import FRAMEWORKS
-from crossover_bench.place import CROSSOVER, IS_CHECKOUT, ROOT, RUN
+from crossover_bench.place import CROSSOVER, IS_CHECKOUT, ROOT, RUN, RUN_OF_CHECKOUT
 from crossover_bench.run import (
     build,
     cuda,
@@ -29,7 +29,7 @@ from crossover_bench.run import (
     setup,
     two,
 )
-from crossover_bench.run.console import HOME, Failure, Parser, friendly, say
+from crossover_bench.run.console import HOME, SIGNALS, Failure, Parser, friendly, say
 
 _USAGE = f"""\
 usage: {RUN} [--setup-only] [--no-report] [--cuda=auto|on|off] [--budget=TIME] [--resume]
@@ -281,7 +281,7 @@ def with_other(parsed: Arguments, command: list[str]) -> Path:
     return path
 
 
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None if os.name == "posix" else "msvcrt")
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 
@@ -309,7 +309,7 @@ def measure(command: list[str]) -> int:
             process.send_signal(signum)
 
     before = {}
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for signum in SIGNALS:
         if signal.getsignal(signum) != signal.SIG_IGN:
             before[signum] = signal.signal(signum, hand_on)
     try:
@@ -546,6 +546,12 @@ def main(arguments: list[str]) -> int:
     if parsed.version:
         print(f"crossover {__version__}")
         return 0
+    if not (IS_CHECKOUT or build.BENCH.exists()):
+        raise Failure(
+            f"this copy has no bench and measures no networks; {RUN_OF_CHECKOUT} does. What reads "
+            "files works here, and crossover_bench.two() in Python",
+            2,
+        )
     if IS_CHECKOUT:
         with setup.alone():
             ranks = any(word.startswith("--ranks=") for word in parsed.bench)

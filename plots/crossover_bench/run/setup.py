@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a bare machine to one that can build: system packages, then the Python environment."""
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +26,9 @@ def _check_name() -> None:
 @contextmanager
 def alone(preset: str = "default") -> Iterator[None]:
     """One set-up and build of a folder at a time: two would undo each other's work."""
+    # Imported here, as Windows has none, where nothing is built.
+    import fcntl  # noqa: PLC0415
+
     _check_name()
     folder = HOME / "build"
     try:

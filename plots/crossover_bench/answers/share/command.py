@@ -5,7 +5,6 @@ import argparse
 import getpass
 import json
 import os
-import pwd
 import re
 import socket
 import subprocess
@@ -75,8 +74,10 @@ def _own_names() -> set[str]:
     """What this computer and its user are called, which messages in a file may repeat."""
     host = socket.gethostname()
     names = {host, host.partition(".")[0], Path.home().name, os.environ.get("SUDO_USER", "")}
-    with suppress(OSError, KeyError):  # a user without a name
+    with suppress(OSError, KeyError, ImportError):  # a user without a name; Windows has no pwd
         names.add(getpass.getuser())
+        import pwd  # noqa: PLC0415
+
         names.add(pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0])  # such as First Last
     return names
 
