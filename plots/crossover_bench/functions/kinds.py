@@ -23,6 +23,7 @@ from crossover_bench.words.text import printable
 CPU = "cpu"
 Wait = Callable[[Any], object]  # of a result: returns when the work behind it is done
 PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None))
+_FLAT = {bool, int, float, complex, str, bytes, type(None)}
 _DEEPEST = 16  # of nested tuples, lists and dicts; below, a value is taken as it is
 _DLPACK_CPU = 1  # a device type of DLPack, in __dlpack_device__()
 
@@ -223,9 +224,16 @@ def kind_words(value: object) -> str:
     return printable(f"{module}{kind.__qualname__}", 80)
 
 
+def is_flat(value: object) -> bool:
+    """Whether `value` is a list or tuple of numbers and text alone, which may be long."""
+    return isinstance(value, (tuple, list)) and set(map(type, value)) <= _FLAT
+
+
 def leaves(value: object, depth: int = _DEEPEST) -> Iterator[Any]:
-    """What nested tuples, lists and dicts hold."""
-    if depth and isinstance(value, dict):
+    """What nested tuples, lists and dicts hold; one that is_flat() is a leaf."""
+    if is_flat(value):
+        yield value
+    elif depth and isinstance(value, dict):
         for item in value.values():
             yield from leaves(item, depth - 1)
     elif depth and isinstance(value, (tuple, list)):
@@ -236,7 +244,9 @@ def leaves(value: object, depth: int = _DEEPEST) -> Iterator[Any]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any], depth: int = _DEEPEST) -> Any:
-    """`value` with each leaf changed."""
+    """`value` with each leaf changed; of one that is_flat() a copy."""
+    if is_flat(value) and type(value) in (tuple, list):
+        return value.copy() if isinstance(value, list) else value
     if depth and isinstance(value, dict):
         return {key: mapped(item, change, depth - 1) for key, item in value.items()}
     if depth and isinstance(value, (tuple, list)):
@@ -249,7 +259,7 @@ def mapped(value: Any, change: Callable[[Any], Any], depth: int = _DEEPEST) -> A
 
 def arrays(value: object) -> list[Any]:
     """The leaves that may lie on a device: all but numbers, text and None."""
-    return [leaf for leaf in leaves(value) if not isinstance(leaf, PLAIN)]
+    return [leaf for leaf in leaves(value) if not (isinstance(leaf, PLAIN) or is_flat(leaf))]
 
 
 def wait_for(*values: object) -> Wait | None:

@@ -22,6 +22,7 @@ from crossover_bench.functions.kinds import (
     PLAIN,
     Wait,
     arrays,
+    is_flat,
     leaves,
     library_of,
     mapped,
@@ -38,6 +39,8 @@ _MOST_CALLS = 100_000  # in a batch
 _MIDDLING_SECONDS = 1e-2  # calls below are measured several times a sample
 _LONG_SECONDS = 0.1  # a call that needs no other before it to find its caches as they will be
 _MOST_BYTES = 2**27  # of copies of an input that lie ready at once
+_LITTLE_BYTES = 64  # of an input that does not tell its size
+_COPYING_SECONDS = 0.05  # that such copies may take in a sample
 _TRIES = 5  # of a wait that may return too early
 
 
@@ -134,9 +137,11 @@ class Prepared:
             if self.usual >= _LONG_SECONDS:
                 return
             self.samples.clear()
+        start = time.perf_counter()
         arguments = self.side.arguments(self.original)
+        most = self._most(time.perf_counter() - start)
         self._call(arguments)
-        self.batches, most = _FEW_BATCHES, self._most()
+        self.batches = min(_FEW_BATCHES, most)
         while True:
             self.usual = self._timed(arguments)
             if self.usual * self.calls >= _BATCH_SECONDS / 2 or self.calls >= most:
@@ -178,13 +183,15 @@ class Prepared:
             late.append(left[0] - left[1] if is_late else 0.0)
         return median(late)
 
-    def _most(self) -> int:
+    def _most(self, copying: float) -> int:
         """Calls that can be in a batch: of a side that changes its input as many as there may be
-        copies."""
+        copies, of which one takes `copying` seconds."""
         if not self.changes:
             return _MOST_CALLS
-        size = sum(getattr(leaf, "nbytes", 64) for leaf in leaves(self.original))
-        return max(1, min(_MOST_CALLS, _MOST_BYTES // max(size, 1)))
+        sizes = (getattr(leaf, "nbytes", None) for leaf in leaves(self.original))
+        size = sum(_LITTLE_BYTES if known is None else known for known in sizes)
+        fitting = min(_MOST_BYTES / max(size, 1), _COPYING_SECONDS / max(copying, 1e-9))
+        return max(1, min(_MOST_CALLS, int(fitting)))
 
     def _timed(self, arguments: tuple[Any, ...]) -> float:
         """Seconds of a call, the median of the batches."""
@@ -220,7 +227,7 @@ def _is_changed(original: Any, arguments: tuple[Any, ...]) -> bool:
     """Whether a call has changed the arguments that were copies of `original`."""
     given = original if type(original) is tuple else (original,)
     for before, after in zip(leaves(given), leaves(arguments), strict=False):
-        if isinstance(before, PLAIN):
+        if isinstance(before, PLAIN) or is_flat(before):
             if before is not after and before != after:
                 return True
             continue

@@ -38,7 +38,7 @@ def make(n):
 
 
 def ask(make=make, n=(64, 256), **asked):
-    asked = {"seconds": 1.0, "progress": False, "n": [*n], **asked}
+    asked = {"seconds": 10.0, "progress": False, "n": [*n], **asked}
     return two(make=make, **asked)
 
 
@@ -324,6 +324,16 @@ def test_torch_beside_numpy_on_the_cpu():
     )
 
 
+def test_jax_beside_numpy_on_the_cpu():
+    """In an environment of JAX, whose calls return before their work is done on a CPU, too."""
+    jax = pytest.importorskip("jax", reason="JAX is not installed in this Python")
+    asked = {"numpy": np.sort, "devices": {"numpy": "cpu", "jax": "cpu"}, "n": (100, 1_000)}
+    answer = ask(**asked, jax=jax.numpy.sort, make=lambda n: make(n).astype(np.float32))
+    assert all(row.first_seconds > row.seconds for row in answer.rows)
+    assert "their types differ: float64 and float32" in refused(**asked, jax=jax.numpy.sort)
+    assert "JAX sees no GPU" in refused(cpu=np.sort, gpu=jax.numpy.sort) or jax.devices("gpu")
+
+
 # ---- the answer
 
 
@@ -377,6 +387,7 @@ def test_progress_is_told(capsys):
 # ---- other processes
 
 
+@pytest.mark.slow
 def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
     """Takes seconds, as ten processes start."""
     (tmp_path / "their_functions.py").write_text(
@@ -394,7 +405,7 @@ def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
         first=theirs.first,
         second=theirs.second,
         isolated=True,
-        seconds=20.0,
+        seconds=600.0,
         devices={"first": "cpu", "second": "cpu"},
     )
     frame = answer._columns()
