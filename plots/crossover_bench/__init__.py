@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crossover: measures on CPU and GPU, reads result files and shows what is in them.
 
-load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md).
+load() and Study are for programs of your own and for notebooks (docs/howto/notebook.md), ask() and
+watch() for a module of PyTorch's in hand (docs/howto/module-in-hand.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crossover_bench.files.samples import Samples
+    from crossover_bench.in_hand.asking import ask as ask
+    from crossover_bench.in_hand.watching import watch as watch
     from crossover_bench.notebook import Study as Study
 
 __version__ = "0.1.0"  # the project's: pyproject.toml and CMakeLists.txt take it from here
@@ -32,10 +35,23 @@ def load(*paths: str) -> Samples:
     return long_table(files)
 
 
-def __getattr__(name: str) -> object:
-    """Study, whose module imports what `crossover` does not need at first."""
-    if name != "Study":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from crossover_bench.notebook import Study  # noqa: PLC0415
+# What is imported when it is asked for, as its modules need what `crossover` does not at first; ask
+# and watch need PyTorch.
+_LATER = {"Study": "notebook", "ask": "in_hand.asking", "watch": "in_hand.watching"}
 
-    return Study
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    try:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        from sys import executable  # noqa: PLC0415
+
+        raise ImportError(
+            f"crossover_bench.{name} needs PyTorch, and this Python ({executable}) has no torch"
+        ) from None
