@@ -24,6 +24,9 @@ Verdict = Literal["cpu", "gpu", "not sure", "unmeasured"]
 Ends = tuple[float, float]
 
 _MUCH = 0.2  # a share of a step that is worth a sentence
+ONE_PROCESS = (
+    "One process was measured: intervals add what lies between processes, as on other machines."
+)
 _WINS = {"cpu": "the CPU wins", "gpu": "the GPU wins", "not sure": "too close to call"}
 
 
@@ -76,22 +79,25 @@ class Answer:
 
     @property
     def verdict(self) -> Verdict:
-        """Whose step is surely shorter, of those measured."""
+        """Whose step is surely shorter, of those measured while no other program was at work."""
         if self.cpu_seconds is None or self.gpu_seconds is None:
             return "unmeasured"
         low, high = self.interval or (0.0, 2.0)
+        if self.others:
+            return "not sure"
         return "gpu" if low > 1 else "cpu" if high < 1 else "not sure"
 
     @property
     def why(self) -> tuple[str, ...]:
         """What the times are made of, what would change the answer, and what is doubtful: a
         sentence each."""
-        return (*_failures(self), *_parts(self), *_changes(self), *_doubts(self))
+        return (*failures(self), *_parts(self), *changes(self), *doubts(self))
 
     @property
     def lead(self) -> str:
         """The answer in a sentence."""
-        return sentence(_lead(self))
+        busy = "the machine was busy, so take this as a hint: " if self.others else ""
+        return sentence(busy + _lead(self))
 
     @property
     def table(self) -> Table:
@@ -191,7 +197,8 @@ def _seconds(value: float) -> str:
 # ---- why
 
 
-def _failures(answer: Answer) -> Iterator[str]:
+def failures(answer: Answer) -> Iterator[str]:
+    """What there was in the way."""
     if answer.others:
         yield (
             f"Other programs used {units.significant(answer.others, 2)} processors meanwhile, so "
@@ -221,7 +228,7 @@ def _parts(answer: Answer) -> Iterator[str]:
         yield f"An epoch of {counted(answer.steps, 'step')} takes {listed(epochs)}."
 
 
-def _changes(answer: Answer) -> Iterator[str]:
+def changes(answer: Answer) -> Iterator[str]:
     """What would change the answer."""
     cpu, gpu = answer.cpu, answer.gpu
     sides = [side for side in (cpu, gpu) if side and side.ready and side.seconds]
@@ -258,7 +265,8 @@ def _compiled(answer: Answer) -> Iterator[str]:
         yield f"{text}."
 
 
-def _doubts(answer: Answer) -> Iterator[str]:
+def doubts(answer: Answer) -> Iterator[str]:
+    """What its times are worth."""
     sides = [side for side in (answer.cpu, answer.gpu) if side and side.turns]
     if answer.is_stopped:
         yield "It was stopped, so that less is known than could be."
@@ -278,4 +286,4 @@ def _doubts(answer: Answer) -> Iterator[str]:
             "Predicted are steps of PyTorch's eager loop, in a range for 90 % of cards "
             "(docs/method/peers.md#what-is-counted); ask again where there is a GPU."
         )
-    yield "One process was measured: intervals have what lies between processes, as others showed."
+    yield ONE_PROCESS

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from crossover_bench.in_hand.loop import Batches, Loop, parted
 from crossover_bench.in_hand.others import Others
 from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
 from crossover_bench.in_hand.progress import Progress, progress
+from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
 from crossover_bench.in_hand.turns import Side, measure, replicates
 from crossover_bench.study.machines import short_gpu
 from crossover_bench.words.text import printable
@@ -34,21 +35,24 @@ def ask(
     loss: Callable[..., Any] | None = None,
     optimizer: Any,
     seconds: float = 30.0,
+    batches: Sequence[int] | None = None,
     compile: bool = False,
     devices: Sequence[str | torch.device] | None = None,
-) -> Answer:
+) -> Answer | BatchesAnswer:
     """Times the loop over `loader` that trains `model` by `loss` and `optimizer`, as they stand, on
     the CPU and on the GPU that PyTorch sees, in about so many `seconds`.
 
     Copies are trained; what the caller holds is as before. `loader` is a DataLoader, a list of
     batches, a function that gives an iterator of them, or one batch as a tuple (inputs, targets).
-    Without `loss` the module gives its own. With `compile` torch.compile of the module is measured,
-    too, which takes its own time. `devices` are one or two, the CPU first. Raises AskError, a
-    ValueError, with a sentence where nothing can be measured.
+    Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
+    share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
+    time. `devices` are one or two, the CPU first. Raises AskError, a ValueError, with a sentence
+    where nothing can be measured.
     """
     if not isinstance(seconds, int | float) or not _LEAST_SECONDS <= seconds < float("inf"):
         raise AskError(f"seconds={seconds!r} is no number of seconds from {_LEAST_SECONDS} on")
     given, places = Given(model, loss, optimizer), _devices(devices)
+    sizes = {} if batches is None else {rows: resized(loader, rows) for rows in check(batches)}
     held = (*Batches.of(loader).held, model, loss)
     with (
         progress(given.name, seconds) as shown,
@@ -57,7 +61,7 @@ def ask(
     ):
         question = _Question(given, places, compile, shown)
         try:
-            return question.of(loader, seconds)
+            return question.of_sizes(sizes, seconds) if sizes else question.of(loader, seconds)
         finally:
             released(places)
 
@@ -84,6 +88,20 @@ class _Question:
     compiles: bool
     shown: Progress
 
+    def of_sizes(self, loaders: Mapping[int, Any], seconds: float) -> BatchesAnswer:
+        """Of loaders by their batch size, in so many seconds together."""
+        answers: dict[int, Answer] = {}
+        for rows, loader in loaders.items():
+            try:
+                answers[rows] = self.of(loader, seconds / len(loaders))
+            except KeyboardInterrupt:
+                if not answers:
+                    raise
+                break
+            if answers[rows].is_stopped:
+                break
+        return BatchesAnswer(answers)
+
     def of(self, loader: Any, seconds: float) -> Answer:
         """Of the loader."""
         sides = [Side(device) for device in self.places]
@@ -106,6 +124,8 @@ class _Question:
         if not gpu and not is_stopped:
             self.shown.say("predicting cards")
             cards, no_cards = _predicted(make, cpu)
+            # Cards are compared with an idle CPU or not at all.
+            cards = tuple(replace(card, side=None) for card in cards) if disturbed else cards
         return Answer(
             module=self.given.words,
             threads=threads,

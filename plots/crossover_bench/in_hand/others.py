@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from time import perf_counter
 
-_MUCH = 0.1  # of a processor
+_MUCH = 0.25  # of a processor
 _KINDS = (0, 1, 2, 5, 6, 7)  # of /proc/stat: user, nice, system, irq, softirq, steal
 
 

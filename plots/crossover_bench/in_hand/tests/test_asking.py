@@ -21,7 +21,16 @@ import crossover_bench  # noqa: E402
 from crossover_bench.in_hand import kept, turns  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
-from crossover_bench.in_hand.loop import Loop, Step  # noqa: E402
+from crossover_bench.in_hand.loop import Loop, Step, rows_of  # noqa: E402
+from crossover_bench.in_hand.sizes import BatchesAnswer, resized  # noqa: E402
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
 
 BOTH = ("cpu", "cpu:0")
 SECONDS = 0.3
@@ -123,8 +132,7 @@ def test_what_the_user_holds_is_as_before_bit_by_bit(kind, does):
         torch.optim.lr_scheduler.StepLR(optimizer, 5)  # replaces the optimizer's step
     model.does, model.calls = does, 0
     model.last.eval()
-    loader, threads = loader_of(), torch.get_num_threads()
-    torch.set_num_threads(1)
+    loader = loader_of()
     before, places = snapshot(model, optimizer, loader), [p.data_ptr() for p in model.parameters()]
     if does == "fails":
         with pytest.raises(ValueError, match=r"Net can't be trained: RuntimeError: it broke"):
@@ -135,7 +143,6 @@ def test_what_the_user_holds_is_as_before_bit_by_bit(kind, does):
     else:
         assert ask(model, loader, optimizer=optimizer).verdict in ("cpu", "gpu", "not sure")
     after = state_of(model, optimizer, loader)
-    torch.set_num_threads(threads)
     different = [key for key in before if not same(before[key], after[key])]
     assert not different
     assert places == [p.data_ptr() for p in model.parameters()]
@@ -327,3 +334,42 @@ def test_text_of_the_users_is_harmless(capsys):
     assert capsys.readouterr().err == ""  # nobody watches a file
     assert answer.verdict == "unmeasured" and answer.gpu_seconds is answer.interval is None
     assert answer.cards or "scipy" in answer.no_cards
+
+
+# ---- over batch sizes
+
+
+def test_batches_of_other_sizes_are_of_the_same_data():
+    loader = loader_of(num_workers=0, drop_last=True)
+    steps = [rows_of(batch) for batch in resized(loader, 16)]
+    assert steps == [16, 16] and resized(loader, 16).generator is loader.generator
+    x, y = resized((X, Y.numpy()), 15)
+    assert torch.equal(x[6:12], X) and torch.equal(y[12:], Y[:3]) and len(x) == len(y) == 15
+    for wrong, batches, words in (
+        ([(X, Y)], [4], "batches= needs a DataLoader with a batch_size, or one batch"),
+        (loader, [16, 64], "batches= has 64, and the loader's data has 40 rows"),
+        (loader, [0], "batches= has 0, and is to have numbers from 1"),
+        (loader, "64", "is no list of numbers of rows such as"),
+    ):
+        model, optimizer = made()
+        with pytest.raises(ValueError, match=words):
+            ask(model, wrong, optimizer=optimizer, batches=batches)
+
+
+def test_over_batch_sizes_the_answer_is_a_crossover():
+    times = {16: (0.001, 0.004), 64: (0.002, 0.004), 256: (0.008, 0.004), 1024: (0.03, 0.005)}
+    pairs = {rows: (Timed(cpu), Timed(gpu)) for rows, (cpu, gpu) in times.items()}
+    answer = BatchesAnswer({rows: answered(*pair) for rows, pair in pairs.items()})
+    assert answer.verdicts == {16: "cpu", 64: "cpu", 256: "gpu", 1024: "gpu"}
+    assert answer.curve and 64 < answer.curve.crossover.size < 256
+    text = " ".join(repr(answer).split())
+    assert "Net: the GPU wins from batch " in text and "At batch 16 the CPU is" in text
+    assert "<table>" in answer._repr_html_()
+
+
+def test_without_a_gpu_batches_are_predicted_or_said_not_to_be():
+    model, optimizer = made()
+    answer = ask(model, loader_of(), optimizer=optimizer, batches=[4, 16], devices=["cpu"])
+    assert [*answer.answers] == [4, 16] and answer.curve is None
+    assert answer.lead.endswith(("measured.", "on.", "nowhere.", "PyTorch sees no GPU here."))
+    assert len(answer.table.lines) == 2
