@@ -24,6 +24,7 @@ from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step, rows_of  # noqa: E402
 from crossover_bench.in_hand.sizes import BatchesAnswer, resized  # noqa: E402
 
+
 @pytest.fixture(autouse=True)
 def _one_thread():
     before = torch.get_num_threads()
