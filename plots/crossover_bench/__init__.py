@@ -35,18 +35,18 @@ def load(*paths: str) -> Samples:
     return long_table(files)
 
 
-# What is imported when it is asked for, as its modules need what `crossover` does not at first; ask
-# and watch need PyTorch.
-_LATER = {"Study": "notebook", "ask": "in_hand.asking", "watch": "in_hand.watching"}
+# What others get by its name, from the module that has it, which imports what `crossover` does not
+# need at first; ask and watch need PyTorch.
+_ELSEWHERE = {"Study": "notebook", "ask": "in_hand.asking", "watch": "in_hand.watching"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    if name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415
 
     try:
-        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise

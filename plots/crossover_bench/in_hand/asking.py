@@ -76,6 +76,10 @@ def _devices(devices: Sequence[str | torch.device] | None) -> list[torch.device]
         raise AskError(f"devices={devices!r}: {' '.join(str(error).split())[:200]}") from error
     if not 1 <= len(places) <= 2 or places[0].type != "cpu":
         raise AskError(f"devices={devices!r} is not the CPU and at most one other")
+    for kind in {place.type for place in places} - {"cpu"}:
+        backend = _GPUS.get(kind)
+        if backend is None or not backend.is_available():
+            raise AskError(f"devices={devices!r}: this PyTorch sees no {kind} here")
     return places
 
 

@@ -78,12 +78,10 @@ def counted(
     if dtypes != {torch.float32} or torch.is_autocast_enabled("cuda"):
         return (), "steps in float32 alone are predicted"
     kind = _UPDATES.get(type(optimizer).__name__)
-    if kind is None:
-        return (), f"the updates of {type(optimizer).__name__} are not counted"
     try:
         for group in optimizer.param_groups:
             group["foreach"], group["fused"] = True, None  # as on a GPU
-            kind = "momentum" if group.get("momentum") else kind
+            kind = "momentum" if kind == "sgd" and group.get("momentum") else kind
         loss().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -93,7 +91,8 @@ def counted(
             value.backward()
             counting.of_update = True
             optimizer.step()
-        counting.update_is_done(kind, sum(p.numel() for p in model.parameters()))
+        if kind:  # of others the bytes and launches alone are known, which are most of it
+            counting.update_is_done(kind, sum(p.numel() for p in model.parameters()))
     except Exception as error:  # a module may do what no mode can watch
         return (), f"its operations can't be counted: {failure(error)}"
     return tuple(map(operation_of, counting.counts.operations)), ""

@@ -25,6 +25,7 @@ from crossover_bench.in_hand.kept import AskError
 from crossover_bench.in_hand.loop import as_tensors, rows_of, tensors_of
 from crossover_bench.show.page.section import Block, Section
 from crossover_bench.show.page.text import text_of
+from crossover_bench.show.strip import Strip, Strips, segments_of
 from crossover_bench.show.tables.cells import Field, count_field, seconds_field, table_of
 from crossover_bench.show.tables.problem import sizes_table
 from crossover_bench.show.tables.table import Table
@@ -177,7 +178,17 @@ class BatchesAnswer:
         return text_of([Section("", "", blocks=(block,))]).strip()
 
     def _repr_html_(self) -> str:
-        return html_of(self.lead, self.table, self.why)
+        words = html_of(self.lead, self.table, self.why)
+        if self.curve is None:
+            return words
+        # Imported here because matplotlib takes long to load.
+        from crossover_bench.show.charts.strip import draw_strips  # noqa: PLC0415
+
+        crossover = self.curve.crossover
+        strip = Strip(self._first.gpu_name, segments_of(crossover), crossover=crossover.size)
+        drawn = draw_strips(Strips("From which batch a GPU wins", (strip,), "batch"))
+        svg = drawn.pictures.svg.decode()
+        return words + svg[svg.index("<svg") :]
 
 
 def _card_field(place: int, name: str) -> Field:

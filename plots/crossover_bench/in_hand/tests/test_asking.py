@@ -5,6 +5,7 @@ writes. The CPU under another name stands in for a GPU, of which there is none h
 from __future__ import annotations
 
 import random
+import sys
 import types
 from copy import deepcopy
 
@@ -22,6 +23,7 @@ from crossover_bench.in_hand import kept, turns  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step, rows_of  # noqa: E402
+from crossover_bench.in_hand.progress import progress  # noqa: E402
 from crossover_bench.in_hand.sizes import BatchesAnswer, resized  # noqa: E402
 
 
@@ -241,6 +243,7 @@ REFUSED = {
     ),
     "no seconds": (lambda m, o: (m, [(X, Y)], {"seconds": float("nan")}), "seconds=nan is no numb"),
     "no device": (lambda m, o: (m, [(X, Y)], {"devices": ["cpu", "gpu"]}), "devices="),
+    "not there": (lambda m, o: (m, [(X, Y)], {"devices": ["cpu", "meta"]}), "sees no meta here"),
     "shapes": (
         lambda m, o: (m, [(X[:, :3], Y)], {}),
         r"Net can't be trained: RuntimeError: .*mat1 and mat2 .* \(test_asking.py:\d+\)$",
@@ -325,6 +328,17 @@ def test_what_fails_or_is_stopped_leaves_what_is_known():
     assert "It was stopped, so that less is known than could be." in stopped.why
 
 
+def test_progress_is_a_line_for_whoever_watches(monkeypatch, capsys):
+    for is_watched in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda watched=is_watched: watched)
+        with progress("Net\x1b[31m", 30.0) as shown:
+            for step in range(9):
+                shown.say(f"round {step}")
+        lines = capsys.readouterr().err.split("\r")
+        seen = [line.strip() for line in lines if line.strip()]
+        assert seen == (["Net\\x1b[31m: round 0, 30 s left"] if is_watched else [])
+
+
 def test_text_of_the_users_is_harmless(capsys):
     hostile = type("<img src=x onerror=alert(1)>" + "W" * 10_000, (Net,), {})
     model = hostile()
@@ -365,7 +379,8 @@ def test_over_batch_sizes_the_answer_is_a_crossover():
     assert answer.curve and 64 < answer.curve.crossover.size < 256
     text = " ".join(repr(answer).split())
     assert "Net: the GPU wins from batch " in text and "At batch 16 the CPU is" in text
-    assert "<table>" in answer._repr_html_()
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed here")
+    assert "<table>" in answer._repr_html_() and "</svg>" in answer._repr_html_()
 
 
 def test_without_a_gpu_batches_are_predicted_or_said_not_to_be():
