@@ -24,6 +24,7 @@ Verdict = Literal["cpu", "gpu", "not sure", "unmeasured"]
 Ends = tuple[float, float]
 
 _MUCH = 0.2  # a share of a step that is worth a sentence
+_LONG_SECONDS = 1.0  # of a first step
 ONE_PROCESS = (
     "One process was measured: intervals add what lies between processes, as on other machines."
 )
@@ -221,6 +222,14 @@ def _parts(answer: Answer) -> Iterator[str]:
         large = [f"{100 * share:.0f} % {what}" for what, share in shares.items() if share >= _MUCH]
         if large:
             yield f"Of a step on the {name}, {listed(large)}."
+        if side.first_seconds > max(_LONG_SECONDS, 10 * side.seconds):
+            yield f"The first step takes {_seconds(side.first_seconds)} on the {name}."
+    sides = [side for side in (answer.cpu, answer.gpu) if side and side.seconds]
+    if len(sides) > 1 and all(side.part("data") > side.part("rest") for side in sides):
+        yield (
+            "Both devices wait for the loader, so that what gives batches sooner (num_workers=) "
+            "changes more than the device does."
+        )
     if answer.steps and answer.cpu_seconds:
         epochs = [f"{_seconds(answer.steps * answer.cpu_seconds)} on the CPU"]
         if answer.gpu_seconds:

@@ -317,6 +317,8 @@ def test_why_says_what_would_change_the_answer():
     assert "Of a step on the CPU, 50 % is waiting for the loader." in text
     assert "a step on the L4 takes 500 µs" in text
     assert "So the answer would be another one then: the GPU wins." in text
+    answer = answered(Timed(0.004, data=0.003), Timed(0.0039, data=0.0035))
+    assert "Both devices wait for the loader" in " ".join(answer.why)
 
 
 def test_what_fails_or_is_stopped_leaves_what_is_known():
