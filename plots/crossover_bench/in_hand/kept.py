@@ -16,8 +16,14 @@ from torch import nn
 
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]  # how it is read, and how it is set
 
+_PRECISE = (
+    torch.backends.cuda.matmul,
+    *(getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")),
+)
 _KINDS = ("cpu", "cuda", "mps", "xpu")  # of devices, which have an autocast each
 _FLAGS = (
+    # PyTorch's newer name for TF32, of which the older one below is a view.
+    *((flags, ("fp32_precision",)) for flags in _PRECISE if flags is not None),
     (torch.backends.cudnn, ("enabled", "benchmark", "deterministic", "allow_tf32")),
     (torch.backends.cuda.matmul, ("allow_tf32", "allow_fp16_reduced_precision_reduction")),
     (torch.backends.cuda.matmul, ("allow_bf16_reduced_precision_reduction",)),
