@@ -42,8 +42,9 @@ def ask(
     """Times the loop over `loader` that trains `model` by `loss` and `optimizer`, as they stand, on
     the CPU and on the GPU that PyTorch sees, in about so many `seconds`.
 
-    Copies are trained; what the caller holds is as before. `loader` is a DataLoader, a list of
-    batches, a function that gives an iterator of them, or one batch as a tuple (inputs, targets).
+    Copies are trained; what the caller holds is as before. Ctrl-C ends it with what is known, and
+    is raised where that is nothing. `loader` is a DataLoader, a list of batches, a function that
+    gives an iterator of them, or one batch as a tuple (inputs, targets).
     Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
     share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
     time. `devices` are one or two, the CPU first. Raises AskError, a ValueError, with a sentence
