@@ -24,7 +24,7 @@ from torch import nn
 from crossover_bench.peers.tasks import Unsupported
 from crossover_bench.place import PACKAGE
 
-_OURS = [PACKAGE / folder for folder in ("networks", "peers", "peers/pytorch")]
+_OURS = [PACKAGE / folder for folder in ("networks", "peers", "peers/pytorch", "in_hand")]
 _LIBRARIES = tuple(f"{sysconfig.get_path(kind)}/" for kind in ("stdlib", "purelib", "platlib"))
 _LIBRARIES += (f"{Path(torch.__file__).parent}/",)
 

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""crossover_bench.ask: whether a GPU pays for the training loop that a program holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from crossover_bench.answers.predict.ways import Band
+from crossover_bench.curves.statistics import interval
+from crossover_bench.in_hand.answer import Answer
+from crossover_bench.in_hand.copies import Given, released
+from crossover_bench.in_hand.kept import AskError, process_kept, untouched
+from crossover_bench.in_hand.loop import Batches, Loop, parted
+from crossover_bench.in_hand.others import Others
+from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
+from crossover_bench.in_hand.progress import Progress, progress
+from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
+from crossover_bench.in_hand.turns import Side, measure, replicates
+from crossover_bench.study.machines import short_gpu
+from crossover_bench.words.text import printable
+
+_LEAST_SECONDS = 0.1
+# The first that is there; of an older PyTorch's some are missing.
+_GPUS = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": getattr(torch, "xpu", None)}
+
+
+def ask(
+    model: torch.nn.Module,
+    loader: Any,
+    *,
+    loss: Callable[..., Any] | None = None,
+    optimizer: Any,
+    seconds: float = 30.0,
+    batches: Sequence[int] | None = None,
+    compile: bool = False,
+    devices: Sequence[str | torch.device] | None = None,
+) -> Answer | BatchesAnswer:
+    """Times the loop over `loader` that trains `model` by `loss` and `optimizer`, as they stand, on
+    the CPU and on the GPU that PyTorch sees, in about so many `seconds`.
+
+    Copies are trained; what the caller holds is as before. Ctrl-C ends it with what is known, and
+    is raised where that is nothing. `loader` is a DataLoader, a list of batches, a function that
+    gives an iterator of them, or one batch as a tuple (inputs, targets).
+    Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
+    share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
+    time. `devices` are one or two, the CPU first. Raises AskError, a ValueError, with a sentence
+    where nothing can be measured.
+    """
+    if not isinstance(seconds, int | float) or not _LEAST_SECONDS <= seconds < float("inf"):
+        raise AskError(f"seconds={seconds!r} is no number of seconds from {_LEAST_SECONDS} on")
+    given, places = Given(model, loss, optimizer), _devices(devices)
+    sizes = {} if batches is None else {rows: resized(loader, rows) for rows in check(batches)}
+    held = (*Batches.of(loader).held, model, loss)
+    with (
+        progress(given.name, seconds) as shown,
+        process_kept(places, held),
+        untouched(given.modules, optimizer),
+    ):
+        question = _Question(given, places, compile, shown)
+        try:
+            return question.of_sizes(sizes, seconds) if sizes else question.of(loader, seconds)
+        finally:
+            released(places)
+
+
+def _devices(devices: Sequence[str | torch.device] | None) -> list[torch.device]:
+    if devices is None:
+        there = [kind for kind, backend in _GPUS.items() if backend and backend.is_available()]
+        return [torch.device("cpu"), *map(torch.device, there[:1])]
+    try:
+        places = [torch.device(device) for device in devices]
+    except (RuntimeError, TypeError) as error:
+        raise AskError(f"devices={devices!r}: {' '.join(str(error).split())[:200]}") from error
+    if not 1 <= len(places) <= 2 or places[0].type != "cpu":
+        raise AskError(f"devices={devices!r} is not the CPU and at most one other")
+    for kind in {place.type for place in places} - {"cpu"}:
+        backend = _GPUS.get(kind)
+        if backend is None or not backend.is_available():
+            raise AskError(f"devices={devices!r}: this PyTorch sees no {kind} here")
+    return places
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of the devices at `places`."""
+
+    given: Given
+    places: Sequence[torch.device]
+    compiles: bool
+    shown: Progress
+
+    def of_sizes(self, loaders: Mapping[int, Any], seconds: float) -> BatchesAnswer:
+        """Of loaders by their batch size, in so many seconds together."""
+        answers: dict[int, Answer] = {}
+        for rows, loader in loaders.items():
+            try:
+                answers[rows] = self.of(loader, seconds / len(loaders))
+            except KeyboardInterrupt:
+                if not answers:
+                    raise
+                break
+            if answers[rows].is_stopped:
+                break
+        return BatchesAnswer(answers)
+
+    def of(self, loader: Any, seconds: float) -> Answer:
+        """Of the loader."""
+        sides = [Side(device) for device in self.places]
+
+        def make(device: torch.device) -> Loop:
+            return Loop(self.given, loader, device)
+
+        threads, others = torch.get_num_threads(), Others()
+        is_stopped = measure(sides, make, seconds, self.shown.say, compiles=self.compiles)
+        if not any(side.turns for side in sides):
+            reason = printable(sides[0].problem, 500)
+            raise AskError(f"{self.given.name} can't be trained: {reason}") from sides[0].error
+        for side in sides:
+            side.error = None  # whose frames hold copies
+        # Workers of a loader would count among others.
+        disturbed = 0.0 if Batches.of(loader).ahead else others.disturbed(threads)
+        cpu, gpu = sides[0], sides[1] if len(sides) > 1 else None
+        cards: tuple[OnCard, ...] = ()
+        no_cards = "" if gpu else "it was stopped"
+        if not gpu and not is_stopped:
+            self.shown.say("predicting cards")
+            cards, no_cards = _predicted(make, cpu)
+            # Cards are compared with an idle CPU or not at all.
+            cards = tuple(replace(card, side=None) for card in cards) if disturbed else cards
+        return Answer(
+            module=self.given.words,
+            threads=threads,
+            cpu=cpu,
+            gpu=gpu,
+            gpu_name=_name(self.places[-1]) if gpu else "",
+            steps=Batches.of(loader).steps,
+            cards=cards,
+            no_cards=no_cards,
+            others=disturbed,
+            is_stopped=is_stopped,
+        )
+
+
+def _predicted(make: Callable[[torch.device], Loop], cpu: Side) -> tuple[tuple[OnCard, ...], str]:
+    """Cards, by what a step of the loop starts; and why there are none."""
+    try:
+        loop = make(cpu.device)
+        x, y = parted(loop.batches.first(), loop.has_loss)
+        operations, reason = counted(loop.model, loop.optimizer, lambda: loop.loss(x, y))
+        if reason:
+            return (), reason
+        here = interval(replicates(cpu, cpu.samples, 0))
+        return on_cards(operations, Band(*here), cpu.part("data"))
+    except ModuleNotFoundError as missing:
+        return (), f"this Python has no {missing.name}"
+    except KeyboardInterrupt:
+        return (), "it was stopped"
+
+
+def _name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return short_gpu(torch.cuda.get_device_name(device))
+    return str(device).upper()
