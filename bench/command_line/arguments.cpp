@@ -58,8 +58,8 @@ std::vector<Flag> run_flags(Arguments& to) {
           "after the sweep, where one of two sides overtakes the other, measure networks between "
           "those sizes in pairs, for a minute at most: one thread against all (threads), CPU "
           "against GPU (device), eager against graphs (execution), bench against the other "
-          "program (program), two commands (command); auto, the default: "
-          "device or else threads, after a default or full sweep of all networks",
+          "program (program), two commands (command; function is of crossover::two); auto, the "
+          "default: device or else threads, after a default or full sweep of all networks",
           to.refine),
       {"--peer", "COMMAND",
        "let another program measure the same work, in turn with these rows; given again, another "
