@@ -132,7 +132,7 @@ int measure(Arguments arguments, const std::vector<std::string>& command,
   require_sense(arguments);
   const bool in_child =
       arguments.action == Action::measure && !arguments.in_process && !arguments.lists_only;
-  const std::unique_ptr<WorkerProcess> child = in_child ? start_bench_worker(words) : nullptr;
+  const std::unique_ptr<WorkerProcess> child = in_child ? start_own_worker(words) : nullptr;
   constexpr double generous = 4;  // a driver may have to compile all kernels first
   Devices devices = child ? devices_in(*child, generous * arguments.patience_seconds)
                           : find_devices(arguments.uses, ranks);

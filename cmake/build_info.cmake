@@ -27,5 +27,5 @@ add_custom_target(crossover_commit
   BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/built_from.cpp
   COMMENT "")
 add_library(crossover_build_info INTERFACE)
-target_include_directories(crossover_build_info INTERFACE ${PROJECT_BINARY_DIR}/generated)
+target_include_directories(crossover_build_info INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
 add_dependencies(crossover_build_info crossover_commit)

@@ -3,7 +3,6 @@
 # packages; it needs a network and has not been tried by the maintainers' own tests.
 include(FetchContent)
 
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 
 find_package(benchmark 1.7 QUIET)
@@ -25,6 +24,11 @@ if(NOT nlohmann_json_FOUND)
     GIT_TAG 9cca280a4d0ccf0c08f47a99aa71d1b0e52f8d03) # v3.11.3
   FetchContent_MakeAvailable(nlohmann_json)
 endif()
+
+if(CROSSOVER_TWO_ONLY)
+  return()
+endif()
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 find_package(hwy 1.0 QUIET)
 if(NOT hwy_FOUND)

@@ -14,7 +14,7 @@ from tools.stages import weekly
 # Each may include itself and those before it.
 HARNESS = ("base", "axes", "rows", "file", "worker", "run")
 ORDERS = {
-    "bench": (*HARNESS, "command_line", "families", "process", "check"),
+    "bench": (*HARNESS, "two", "command_line", "families", "process", "check"),
     "src": (
         *("data", "machine", "models", "reference", "operations", "layers", "step"),
         *("automatic", "probe", "cpu", "cuda", "copies", "loader", "ranks"),

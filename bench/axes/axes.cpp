@@ -447,6 +447,9 @@ const std::vector<BenchmarkFamily>& families() {
       {.family = RowFamily::command,
        .name = "Command",
        .worth = 6},  // of other programs (docs/howto/two-programs.md)
+      {.family = RowFamily::function,
+       .name = "Function",
+       .worth = 6},  // of programs that link crossover::two (docs/howto/two-functions.md)
   };
   return all;
 }
@@ -478,6 +481,19 @@ void add_axes(const std::vector<Axis>& more) {
       table().insert(threads, line_of_other(axis));
     }
   }
+}
+
+void add_function_axes() {
+  add_axes({{.key = problem_key, .description = "what the functions compute"},
+            {.key = side_key,
+             .role = AxisRole::how,
+             .description = "which of the functions that compute it"},
+            {.key = transfers_key,
+             .role = AxisRole::how,
+             .description = "whether the data stays on the device (none), or each call copies its "
+                            "input there and its result back (each)",
+             .values = {"none", transfers_each},
+             .unsaid = "none"}});
 }
 
 const Axis& find_axis(const std::string& key) {

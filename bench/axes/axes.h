@@ -104,6 +104,14 @@ bool includes(AxisDevices devices, AxisDevices device);
 /// All axes, in the order of names.
 const std::vector<Axis>& axes();
 
+/// Of the family Function, beside its size and its device: the problem, the side that solves it,
+/// and whether each call copies its data. Before any row has them.
+void add_function_axes();
+inline constexpr const char* problem_key = "problem";
+inline constexpr const char* side_key = "side";
+inline constexpr const char* transfers_key = "transfers";
+inline constexpr const char* transfers_each = "each";
+
 /// Those of another program's rows, before any row has them: they stand before the threads in
 /// names. One whose key is known is left out.
 void add_axes(const std::vector<Axis>& more);

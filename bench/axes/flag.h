@@ -69,6 +69,13 @@ std::size_t parse_choice(const std::string& flag, const std::string& text, const
 /// "90s", "5m", "1.5h" -> seconds, above 0. UsageError that names the flag.
 double parse_duration(const std::string& flag, const std::string& text);
 
+/// Carries out an argument of the command line, "--batch=64" or "-h". UsageError where it is none
+/// of the flags, or lacks its value.
+void take(const std::string& argument, const std::vector<Flag>& known);
+
+/// The flag's lines of a help text.
+std::string help_of(const Flag& flag);
+
 /// Sizes and counts have no greater use.
 inline constexpr std::int64_t largest_size = std::int64_t{1} << 40U;
 

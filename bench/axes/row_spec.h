@@ -26,6 +26,7 @@ enum class RowFamily {
   minibatch,
   forward,
   command,
+  function,
 };
 
 enum class CollectiveOp { allreduce };

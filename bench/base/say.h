@@ -65,7 +65,15 @@ inline std::string printable(const std::string& text) {
   return shown;
 }
 
+/// Who says it: bench, unless a program that links the harness has set a name of its own.
+inline std::string& speaker() {
+  static std::string name = "bench";
+  return name;
+}
+
 /// "bench: text", printable.
-inline void say(const std::string& text) { std::cerr << printable("bench: " + text) << std::endl; }
+inline void say(const std::string& text) {
+  std::cerr << printable(speaker() + ": " + text) << std::endl;
+}
 
 }  // namespace crossover::bench

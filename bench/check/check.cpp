@@ -19,6 +19,8 @@
 #include "families/device.h"
 #include "file/context.h"
 #include "rows/row.h"
+#include "run/plan.h"
+#include "worker/worker.h"
 
 namespace crossover::bench {
 namespace {
@@ -145,7 +147,7 @@ void write_check(const std::filesystem::path& path, Json all, const std::vector<
 class Child {
  public:
   explicit Child(const std::vector<std::string>& words)
-      : worker_(start_bench_worker(words)), devices_(devices_in(*worker_, start_seconds)) {}
+      : worker_(start_own_worker(words)), devices_(devices_in(*worker_, start_seconds)) {}
 
   /// `verdict`, `reason`, `seconds` and what else the child found.
   Json ask(const std::string& name, double limit_seconds) {

@@ -104,10 +104,6 @@ std::string help();
 /// All that it has: those that do here what they do there, or say why bench does not.
 std::vector<Flag> benchmark_flags(Arguments& to);
 
-/// The names that --benchmark_filter selects: a regular expression found anywhere in the name;
-/// "-" before it selects the others. UsageError where none is.
-std::vector<std::string> selected(const std::vector<std::string>& names, const std::string& filter);
-
 /// Google Benchmark takes flags from variables as well: BENCHMARK_FILTER=x is --benchmark_filter=x.
 /// Returns them as arguments and removes the variables, so that they go the way of all others.
 std::vector<std::string> take_flags_from_environment();

@@ -6,32 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <stdexcept>
-
-#include "crossover/regular_expression.h"
 
 namespace crossover::bench {
-std::vector<std::string> selected(const std::vector<std::string>& names,
-                                  const std::string& filter) {
-  if (filter.empty() || filter == "all") {
-    return names;
-  }
-  const bool others = filter.front() == '-';
-  std::vector<std::string> found;
-  try {
-    const RegularExpression pattern(filter.substr(others ? 1 : 0));
-    std::ranges::copy_if(names, std::back_inserter(found),
-                         [&](const std::string& name) { return pattern.is_in(name) != others; });
-  } catch (const std::invalid_argument& fault) {
-    throw UsageError("--benchmark_filter=" + filter +
-                     " is not a regular expression: " + fault.what());
-  }
-  if (found.empty()) {
-    throw UsageError("--benchmark_filter=" + filter +
-                     " matches no row; --benchmark_list_tests lists their names");
-  }
-  return found;
-}
 
 std::vector<std::string> take_flags_from_environment() {
   const std::string prefix = "BENCHMARK_";

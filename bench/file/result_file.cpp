@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "axes/flag.h"
+#include "base/say.h"
 #include "base/times.h"
 #include "file/context.h"
 #include "rows/counters.h"
@@ -252,8 +253,8 @@ ResultFile::ResultFile(std::filesystem::path path, ResultLocks locks, Json conte
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("--out: ") + error.what());
   }
-  farewell = "\nbench: interrupted; the finished rows are in " + current_.string() +
-             "; --resume goes on with them\n";
+  farewell = "\n" + printable(speaker()) + ": interrupted; the finished rows are in " +
+             current_.string() + "; --resume goes on with them\n";
   handle_signals(on_signal);
 }
 

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <utility>
 
-#include "axes/flag.h"
 #include "command_line/arguments.h"
 #include "crossover/alive.h"
 #include "families/device.h"
@@ -68,17 +67,6 @@ void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others) 
     }
     return request.at("do") == "joules" ? joules_json(devices) : server.answer(request);
   });
-}
-
-std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>& words) {
-  std::vector<std::string> command{"/proc/self/exe"};
-  if (access(command.front().c_str(), X_OK) != 0) {
-    throw UsageError(command.front() +
-                     " can't be started, which is bench itself; mount /proc, or use --in-process");
-  }
-  command.insert(command.end(), words.begin(), words.end());
-  command.emplace_back("--worker");
-  return std::make_unique<WorkerProcess>(std::move(command));
 }
 
 Devices devices_in(WorkerProcess& child, double limit_seconds) {

@@ -26,9 +26,6 @@ using OtherRequests = std::function<std::optional<Json>(
 /// process is one of; of these the first one answers, the others follow it.
 void serve_rows(Arguments arguments, Ranks* ranks, const OtherRequests& others);
 
-/// This program as a child of its own; `words`: the command line without the program.
-std::unique_ptr<WorkerProcess> start_bench_worker(const std::vector<std::string>& words);
-
 /// The devices as a child describes them. Where the GPU's driver ends the child that asks for a
 /// GPU, or lets it wait for so long, the next child goes on without.
 Devices devices_in(WorkerProcess& child, double limit_seconds);

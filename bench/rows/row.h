@@ -99,6 +99,10 @@ class PreparedBenchmark {
   virtual void start() {}
   /// One iteration: returns when it is done.
   virtual void run() = 0;
+  /// Whether an iteration changes what it reads, so that restore() comes before each one, and only
+  /// the iterations themselves are timed.
+  [[nodiscard]] virtual bool restores() const { return false; }
+  virtual void restore() {}
   /// Before the clock starts: so many iterations follow, and nothing else.
   virtual void expect(std::int64_t /*iterations*/) {}
   /// Behind them, where several ranks ran them: the seconds of each but the first, whose clock

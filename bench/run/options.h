@@ -13,12 +13,12 @@ namespace crossover::bench {
 
 /// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
 /// whole sweep is measured those that it is about.
-enum class Refine { automatic, off, threads, device, execution, program, command };
+enum class Refine { automatic, off, threads, device, execution, program, command, function };
 inline constexpr std::initializer_list<std::pair<const char*, Refine>> named_contests{
     {"auto", Refine::automatic},      {"off", Refine::off},
     {"threads", Refine::threads},     {"device", Refine::device},
     {"execution", Refine::execution}, {"program", Refine::program},
-    {"command", Refine::command}};
+    {"command", Refine::command},     {"function", Refine::function}};
 
 struct RunOptions {
   Effort effort;                   ///< of rows that have none of their own

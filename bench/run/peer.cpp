@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "axes/flag.h"
 #include "base/say.h"
 #include "base/schema.h"
 #include "base/times.h"

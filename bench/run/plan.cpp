@@ -5,6 +5,10 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <stdexcept>
+
+#include "axes/flag.h"
+#include "crossover/regular_expression.h"
 
 namespace crossover::bench {
 
@@ -12,6 +16,28 @@ std::vector<std::string> names_of(const std::vector<PlannedRow>& plan) {
   std::vector<std::string> names;
   std::ranges::transform(plan, std::back_inserter(names), &PlannedRow::name);
   return names;
+}
+
+std::vector<std::string> selected(const std::vector<std::string>& names,
+                                  const std::string& filter) {
+  if (filter.empty() || filter == "all") {
+    return names;
+  }
+  const bool others = filter.front() == '-';
+  std::vector<std::string> found;
+  try {
+    const RegularExpression pattern(filter.substr(others ? 1 : 0));
+    std::ranges::copy_if(names, std::back_inserter(found),
+                         [&](const std::string& name) { return pattern.is_in(name) != others; });
+  } catch (const std::invalid_argument& fault) {
+    throw UsageError("--benchmark_filter=" + filter +
+                     " is not a regular expression: " + fault.what());
+  }
+  if (found.empty()) {
+    throw UsageError("--benchmark_filter=" + filter +
+                     " matches no row; --benchmark_list_tests lists their names");
+  }
+  return found;
 }
 
 void print(std::ostream& to, const std::vector<PlannedRow>& plan,

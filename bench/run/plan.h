@@ -25,6 +25,10 @@ inline constexpr const char* pass_of_networks = "networks";
 
 std::vector<std::string> names_of(const std::vector<PlannedRow>& plan);
 
+/// The names that --benchmark_filter selects: a regular expression found anywhere in the name;
+/// "-" before it selects the others. UsageError where none is.
+std::vector<std::string> selected(const std::vector<std::string>& names, const std::string& filter);
+
 /// One line for each row: pass, expected seconds of the row and of all up to it, name. In the end a
 /// line for each pass and one for all. Rows for which the budget has no time are only counted: at
 /// most so many are left open, as rows may get fewer repetitions.

@@ -76,6 +76,36 @@ std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepare
                .cpu_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - processor_before};
 }
 
+/// The same of what restores its input, whose clock runs in the iterations alone. Google Benchmark
+/// decides by that time how often.
+std::optional<Ended> measure_restoring(benchmark::State& state, PreparedBenchmark& prepared,
+                                       double patience_seconds) {
+  prepared.expect(state.max_iterations);
+  const Patience patience(patience_seconds);
+  const double processor_before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  std::int64_t iterations = 0;
+  double seconds = 0;
+  for ([[maybe_unused]] auto iteration : state) {
+    prepared.restore();
+    const Instant start = std::chrono::steady_clock::now();
+    prepared.run();
+    const double taken = seconds_since(start);
+    state.SetIterationTime(taken);
+    seconds += taken;
+    ++iterations;
+    if (patience.is_over() && iterations < state.max_iterations) {
+      state.SkipWithError("ended before all of its iterations");
+      break;
+    }
+  }
+  if (iterations == state.max_iterations) {
+    return std::nullopt;
+  }
+  return Ended{.iterations = iterations,
+               .seconds = seconds,
+               .cpu_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - processor_before};
+}
+
 /// For how long a loop may go on: so many times what was expected, or longer where that is little.
 /// Several ranks do as many iterations as they were told of; one whose time nobody knows goes on.
 double patience_seconds_of(bool is_of_ranks, double expected_seconds) {
@@ -234,6 +264,7 @@ Json RowServer::repeat(const Json& request) {
     throw std::invalid_argument("repeat: " + name + " is not prepared");
   }
   const Device& device = *held.device;
+  const bool restores = held.prepared->restores();
   std::exception_ptr failure;
   std::vector<double> of_ranks;
   std::optional<Ended> ended;
@@ -262,7 +293,8 @@ Json RowServer::repeat(const Json& request) {
       }
       held.cpu.before();
       start = std::chrono::steady_clock::now();
-      ended = measure(state, *held.prepared, patience_seconds);
+      ended = restores ? measure_restoring(state, *held.prepared, patience_seconds)
+                       : measure(state, *held.prepared, patience_seconds);
       of_ranks = held.prepared->seconds_of_ranks();
       spent_.warm_up += seconds_since(start);
       held.cpu.after();
@@ -285,6 +317,9 @@ Json RowServer::repeat(const Json& request) {
   benchmark::ClearRegisteredBenchmarks();
   auto* registered = benchmark::RegisterBenchmark(name.c_str(), run);
   registered->Unit(benchmark::kMillisecond)->Repetitions(1);
+  if (restores) {
+    registered->UseManualTime();
+  }
   if (held.iterations > 0) {
     registered->Iterations(held.iterations);
   } else if (min_time_seconds > 0) {

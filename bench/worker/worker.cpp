@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "axes/flag.h"
 #include "base/bounded_json.h"
 #include "base/say.h"
 #include "crossover/machine.h"
@@ -266,6 +267,17 @@ int WorkerProcess::end(std::chrono::duration<double> patience) {
   ::close(errors_);
   process_ = -1;
   return WIFSIGNALED(status) ? of_signals + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::unique_ptr<WorkerProcess> start_own_worker(const std::vector<std::string>& words) {
+  std::vector<std::string> command{"/proc/self/exe"};
+  if (access(command.front().c_str(), X_OK) != 0) {
+    throw UsageError(command.front() +
+                     " can't be started, which is this program; mount /proc, or use --in-process");
+  }
+  command.insert(command.end(), words.begin(), words.end());
+  command.emplace_back("--worker");
+  return std::make_unique<WorkerProcess>(std::move(command));
 }
 
 }  // namespace crossover::bench

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -107,5 +108,9 @@ class WorkerProcess : public Worker {
   double paused_before_ = 0;  ///< it was asked last, in seconds
   std::string doing_;         ///< by its own word, since it was asked last
 };
+
+/// This program as a child of its own, which --worker tells so; `words`: the command line without
+/// the program.
+std::unique_ptr<WorkerProcess> start_own_worker(const std::vector<std::string>& words);
 
 }  // namespace crossover::bench

@@ -317,15 +317,95 @@ std::optional<Contest> of_commands(Rows& rows, const SecondsOf& seconds) {
   return found.ladder.size() < 2 ? std::nullopt : std::optional(std::move(found));
 }
 
+/// All ways in which each problem was solved, over the sizes of `sizes`.
+std::vector<Work> measured_functions(Rows& rows, const SecondsOf& seconds,
+                                     std::vector<std::vector<LadderSize>>& sizes) {
+  std::vector<Work> all;
+  std::vector<std::set<std::int64_t>> measured;
+  const auto each = [&](const auto& take) {
+    for (const std::string& name : rows.names()) {
+      const Row& row = rows[name];
+      std::vector<double> taken = seconds(name);
+      if (row.spec.family == RowFamily::function && row.record.outcome == Outcome::measured &&
+          !taken.empty()) {
+        const auto is_how = [](const Axis& axis) { return axis.role == AxisRole::how; };
+        RowSpec work = part_of(row.spec, std::not_fn(is_how));
+        work.size.reset();
+        Work& own = found_or_made(all, work);
+        measured.resize(all.size());
+        take(static_cast<std::size_t>(&own - all.data()), value_of(row.spec, &RowSpec::size),
+             part_of(row.spec, is_how), Times{std::move(taken), program_of(row)});
+      }
+    }
+  };
+  each([&](std::size_t work, std::int64_t size, const RowSpec& /*way*/, const Times& /*times*/) {
+    measured[work].insert(size);
+  });
+  std::ranges::transform(measured, std::back_inserter(sizes), sizes_around);
+  each([&](std::size_t work, std::int64_t size, const RowSpec& way, const Times& times) {
+    const auto place = std::ranges::find(sizes[work], size, &LadderSize::parameters);
+    found_or_made(all[work].ways, way)
+        .curve[static_cast<std::size_t>(place - sizes[work].begin())] = times;
+  });
+  return all;
+}
+
+/// Whether the winner changes between two rungs.
+bool has_change(const Contest& contest) {
+  std::set<Winner> winners;
+  for (const Rung& rung : contest.ladder) {
+    winners.insert(rung.winner);
+  }
+  winners.erase(Winner::neither);
+  return winners.size() > 1;
+}
+
+std::optional<Contest> between_functions(const Work& work) {
+  std::optional<Contest> found = of_devices(work);
+  if (found) {
+    found->kind = Refine::function;
+    return found;
+  }
+  for (std::size_t i = 0; i < work.ways.size(); ++i) {
+    for (std::size_t j = i + 1; j < work.ways.size(); ++j) {
+      Contest own = between(Refine::function, work, &work.ways[i], &work.ways[j]);
+      if (!found || (has_change(own) && !has_change(*found))) {
+        found = std::move(own);
+      }
+    }
+  }
+  return found;
+}
+
+/// Of several problems the first in which the winner changes.
+std::optional<Contest> of_functions(Rows& rows, const SecondsOf& seconds) {
+  std::vector<std::vector<LadderSize>> sizes;
+  const std::vector<Work> all = measured_functions(rows, seconds, sizes);
+  std::optional<Contest> found;
+  for (std::size_t place = 0; place < all.size(); ++place) {
+    std::optional<Contest> own = between_functions(all[place]);
+    constexpr std::size_t fewest = 2;
+    if (own && own->ladder.size() >= fewest &&
+        (!found || (has_change(*own) && !has_change(*found)))) {
+      found = std::move(own);
+      found->sizes = sizes[place];
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> Contest::rows(const RowSpec& side, std::size_t place) const {
   RowSpec row = overlaid(work, side);
-  if (kind != Refine::command) {
+  if (!is_over_numbers()) {
     row.model = sizes[place].name;
     return {row_name(row)};
   }
   row.size = sizes[place].parameters;
+  if (steps.empty()) {
+    return {row_name(row)};
+  }
   std::vector<std::string> names;
   for (const std::int64_t count : steps) {
     row.step_count = count;
@@ -337,6 +417,10 @@ std::vector<std::string> Contest::rows(const RowSpec& side, std::size_t place) c
 std::string Contest::words(const RowSpec& side) const {
   if (kind == Refine::command) {
     return "the " + side.program + " program";
+  }
+  if (kind == Refine::function) {
+    const bool copies = side.others.contains(transfers_key);
+    return side.others.at(side_key) + (copies ? " with its copies" : "");
   }
   if (!is_on_cpu(side)) {
     return "the GPU (" + text_of(side, &RowSpec::execution) + ", " +
@@ -362,6 +446,9 @@ std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& se
                                     const Ladders& ladders) {
   if (kind == Refine::command) {
     return of_commands(rows, seconds);
+  }
+  if (kind == Refine::function) {
+    return of_functions(rows, seconds);
   }
   const std::map<std::string, Ladder> all =
       measured_work(rows, seconds, ladders, kind == Refine::program);

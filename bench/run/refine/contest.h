@@ -25,20 +25,24 @@ struct Ladders {
   std::function<std::vector<LadderSize>(const std::string& ladder)> sizes;
 };
 
-/// Two ways to train the networks of a ladder, or two commands over their sizes.
+/// Two ways to train the networks of a ladder, or two commands, or functions, over their sizes.
 struct Contest {
   Refine kind = Refine::threads;
   std::vector<LadderSize> sizes;  ///< of the ladder, those in between too
-  RowSpec work;                   ///< what both compute, without the network
+  RowSpec work;                   ///< what both compute, without the network, or the size
   RowSpec first, second;          ///< how: device, execution, threads ...
   std::vector<Rung> ladder;       ///< places in `sizes`
   /// Of commands: few and many. What a side takes is the difference of its rows with these; where
   /// there are none, it is the time of its row.
   std::vector<std::int64_t> steps = {};
 
+  /// Its sizes are no networks but numbers.
+  [[nodiscard]] bool is_over_numbers() const {
+    return kind == Refine::command || kind == Refine::function;
+  }
   /// The names of its rows: of the side, at that place, one for each of `steps`.
   [[nodiscard]] std::vector<std::string> rows(const RowSpec& side, std::size_t place) const;
-  /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)".
+  /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)", "std::sort".
   [[nodiscard]] std::string words(const RowSpec& side) const;
 };
 
@@ -61,6 +65,9 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///   program    bench against another program's rows of the same configuration, on the most CPU
 ///              threads that are not more than `cores`
 ///   command    the steps of two commands (docs/howto/two-programs.md) over their sizes
+///   function   two functions (docs/howto/two-functions.md) over their sizes: the CPU's that wins
+///              last against the GPU's that wins earliest; on one device the first two between
+///              which the winner changes
 ///   automatic  device; without a GPU threads
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const Ladders& ladders);

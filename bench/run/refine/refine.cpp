@@ -43,7 +43,7 @@ Json size_json(const LadderSize& size) {
 }  // namespace
 
 bool is_on_a_ladder(const std::string& row, const Ladders& ladders) {
-  return row.starts_with("Command/") ||
+  return row.starts_with("Command/") || row.starts_with("Function/") ||
          std::ranges::any_of(families(), [&](const BenchmarkFamily& family) {
            const std::string before = family.name + "/model:";
            const std::string model = row.substr(std::min(before.size(), row.size()));
@@ -172,8 +172,8 @@ class Refinement {
 
   /// "1,234 parameters"; "n = 1,234".
   [[nodiscard]] std::string sized(std::int64_t size) const {
-    return contest_.kind == Refine::command ? "n = " + with_commas(size)
-                                            : with_commas(size) + " parameters";
+    return contest_.is_over_numbers() ? "n = " + with_commas(size)
+                                      : with_commas(size) + " parameters";
   }
 
   [[nodiscard]] Json json() const {
@@ -199,8 +199,8 @@ class Refinement {
     const LadderSize& size = contest_.sizes[place];
     std::ostringstream line;
     line << "[refine] "
-         << (contest_.kind == Refine::command ? sized(size.parameters)
-                                              : size.name + " (" + sized(size.parameters) + ")")
+         << (contest_.is_over_numbers() ? sized(size.parameters)
+                                        : size.name + " (" + sized(size.parameters) + ")")
          << ": ";
     const std::int64_t won_by_second = test.pairs() - test.won_by_first();
     if (is_same) {
@@ -232,8 +232,8 @@ class Refinement {
         const std::int64_t low = contest_.sizes[*interval.low].parameters;
         const std::int64_t high = contest_.sizes[*interval.high].parameters;
         text << above << " won reliably from between "
-             << (contest_.kind == Refine::command ? sized(low) + " and " + with_commas(high)
-                                                  : with_commas(low) + " and " + sized(high));
+             << (contest_.is_over_numbers() ? sized(low) + " and " + with_commas(high)
+                                            : with_commas(low) + " and " + sized(high));
       } else if (interval.high) {
         text << above << " first won reliably at " << at(*interval.high) << ", " << below
              << " at no smaller size";

@@ -33,7 +33,8 @@ struct RefineRows {
   std::function<void(const std::string& name)> finish;
   std::function<void()> renew;  ///< what comes next is made anew, in another process
   SecondsOf seconds;
-  /// Adds all rows of this size of a ladder, or of commands: those that stand there stay.
+  /// Adds all rows of this size of a ladder, or of commands or functions: those that stand there
+  /// stay.
   std::function<void(const std::string& size)> bring;
   Ladders ladders;
   /// Adds the other program's rows that do the work of this one; where it has none the refinement
@@ -49,7 +50,7 @@ struct RefineRows {
 /// no time for any size.
 using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
 
-/// Whether the row, by its name, is an epoch of a network on a ladder, or a command.
+/// Whether the row, by its name, is an epoch of a network on a ladder, a command, or a function.
 bool is_on_a_ladder(const std::string& row, const Ladders& ladders);
 
 /// Brings the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.

@@ -48,7 +48,7 @@ def pairs_sentence(file: File, comparison: Comparison, article: str = "") -> lis
 def pairs_words(pairs: Refinement, sides: tuple[str, str]) -> str:
     """Where the pairs see a change, in words: "2 threads won reliably from between 806 and
     919 parameters"."""
-    unit = "n = {}" if pairs.kind == "command" else "{} parameters"
+    unit = "n = {}" if pairs.kind in ("command", "function") else "{} parameters"
     clauses = [_interval_words(interval, sides, unit) for interval in pairs.intervals[:_MOST]]
     if len(pairs.intervals) > _MOST:
         clauses.append(f"{len(pairs.intervals) - _MOST} more changes")

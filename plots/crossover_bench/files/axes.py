@@ -204,7 +204,7 @@ _GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
 BUILT_IN = Axes(
     [
         Axis(
-            *("family", "what", (*_OPERATIONS, *_NETWORKS, "Command"), BARE),
+            *("family", "what", (*_OPERATIONS, *_NETWORKS, "Command", "Function"), BARE),
             in_labels="elsewhere",
         ),
         Axis("model", "what", phrase=BARE, in_labels="elsewhere"),

@@ -106,6 +106,7 @@ FAMILIES = {
 }
 PROBES = ("Peak", "Copy", "Collective")
 COMMAND = "Command"  # a run of a user's own: outside of what is verified, in a section of its own
+FUNCTION = "Function"  # a call of a user's own: see docs/howto/two-functions.md
 OF_NETWORKS = tuple(name for name, family in FAMILIES.items() if family.time)
 TRAINING = tuple(name for name, family in FAMILIES.items() if family.time and family.trains)
 

@@ -16,7 +16,7 @@ import fastjsonschema
 from crossover_bench.files.axes import BUILT_IN, OWN
 from crossover_bench.files.builds import is_build
 from crossover_bench.files.entries import filled, rows_of
-from crossover_bench.files.families import COMMAND
+from crossover_bench.files.families import COMMAND, FUNCTION
 from crossover_bench.files.ladders import declared
 from crossover_bench.files.reading import OF_BENCH, parsed, text_of
 from crossover_bench.files.refusal import (
@@ -167,8 +167,8 @@ def _code_versions(crossover: dict[str, Any]) -> dict[str, int]:
 
 def _part(row: Row) -> str:
     """Which of PARTS holds `row`."""
-    if row.family == COMMAND:
-        return "commands"
+    if row.family in (COMMAND, FUNCTION):
+        return "commands" if row.family == COMMAND else "functions"
     if row.program == OWN:
         return "copies" if row.copies > 1 else "rows"
     return "builds" if is_build(row.program) else "peers"

@@ -369,7 +369,7 @@ class Refinement:
     intervals: tuple[PairedInterval, ...]
 
 
-PARTS = ("rows", "copies", "peers", "builds", "commands")  # of a file, each with rows
+PARTS = ("rows", "copies", "peers", "builds", "commands", "functions")  # of a file, each with rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +391,8 @@ class File:
     peers: tuple[Row, ...] = ()  # of other frameworks: no reader of `rows` meets them
     builds: tuple[Row, ...] = ()  # of other builds of bench, measured in turn with this one
     commands: tuple[Row, ...] = ()  # of ./run two; nothing of theirs is verified
-    two: Mapping[str, Any] = field(default_factory=dict)  # what that was asked
+    functions: tuple[Row, ...] = ()  # of programs that link crossover::two
+    two: Mapping[str, Any] = field(default_factory=dict)  # what ./run two was asked
     ladders: tuple[Ladder, ...] = (DISC,)
     spreads: Mapping[tuple[str, str], Spread] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)

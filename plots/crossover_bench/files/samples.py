@@ -76,7 +76,7 @@ def long_table(files: Iterable[File]) -> Samples:
     rows = [
         (file, row)
         for file in files
-        for row in (*file.own_rows, *file.peers, *file.builds, *file.commands)
+        for row in (*file.own_rows, *file.peers, *file.builds, *file.commands, *file.functions)
         if not row.failure
     ]
     axes = {key: key for _, row in rows for key in row.configuration}
@@ -161,7 +161,7 @@ def with_spreads(files: Collection[File]) -> list[File]:
 def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
     spreads = {
         (row.family, row.device): known.get((row.family, row.device)) or _expected(file, row.device)
-        for row in (*file.own_rows, *file.peers, *file.builds)
+        for row in (*file.own_rows, *file.peers, *file.builds, *file.functions)
     }
 
     def told(row: Row) -> Row:
@@ -186,7 +186,7 @@ def runs_of(file: File) -> dict[tuple[str, str], list[list[np.ndarray]]]:
     """Family and device → the programs of the rows of `file`, each with the logarithms of times of
     its instances. Rows that came to one program, such as "1 thread" and "auto on 16", are its."""
     kinds: dict[tuple[str, str], dict[Hashable, list[np.ndarray]]] = {}
-    for row in file.rows:
+    for row in (*file.rows, *file.functions):
         if row.failure is None:
             runs = [np.log(run) for run in by_instance(row.samples / row.count, row.instances.of)]
             program = row.workload, *sorted(row.runs_as.items())
@@ -218,7 +218,10 @@ def _committed() -> dict[str, Any]:
 def _expected(file: File, device: str) -> Spread:
     """assumed() of the machine of `file`, which is busy where a hypervisor took its time."""
     key = "cpu_steal"
-    stolen = (np.max(row.measured.get(key, row.counters.get(key, 0.0))) for row in file.rows)
+    stolen = (
+        np.max(row.measured.get(key, row.counters.get(key, 0.0)))
+        for row in (*file.rows, *file.functions)
+    )
     return assumed(device, any(share > STOLEN for share in stolen))
 
 

@@ -25,6 +25,7 @@ from crossover_bench.answers.rows import section as rows
 from crossover_bench.answers.shi import section as shi
 from crossover_bench.answers.threads import section as threads
 from crossover_bench.answers.training import section as training
+from crossover_bench.answers.two import functions
 from crossover_bench.answers.two import section as two
 from crossover_bench.answers.why import section as why
 from crossover_bench.files.rows import File
@@ -35,6 +36,7 @@ Build = Callable[[Sequence[File], Context], Section | None]
 SECTIONS: tuple[Build, ...] = (
     own_section.build,
     two.build,
+    functions.build,
     verdict.build,
     ask.build,
     machines.build,

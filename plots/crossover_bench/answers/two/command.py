@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`two`: two commands that ./run two has measured, or the rows of another program's benchmark."""
+"""`two`: two commands that ./run two has measured, functions of crossover::two, or the rows of
+another program's benchmark."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from crossover_bench.answers.command import (
     print_tables,
     tell_written,
 )
-from crossover_bench.answers.two import problem_section, threshold
+from crossover_bench.answers.two import functions, problem_section, threshold
 from crossover_bench.answers.two.answered import Answered, answered
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.section import build
@@ -35,9 +36,10 @@ from crossover_bench.words.text import printable, whole
 DESCRIPTION = (
     f"Of a file that {RUN} two has made: from which n the second command wins a step, after how "
     "many steps it has repaid its start-up, and a table of both at each n with 95 % intervals. Of "
+    "a program that links crossover::two: from which size which function wins. Of "
     "files that Google Benchmark has written, JSON or CSV, or nvbench as JSON: from which size the "
     "GPU's rows win. Their sides are told by names, of rows or files; --cpu and --gpu say which. "
-    "docs/howto/two-programs.md and docs/howto/google-benchmark.md have recipes."
+    "docs/howto has two-programs.md, two-functions.md and google-benchmark.md."
 )
 EXAMPLE = "two bench.json --cpu=Serial --gpu=Cuda"
 _OF_ROWS = (
@@ -132,10 +134,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_commands(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
-    files, problems = load_answering(paths, lambda file: bool(file.commands))
-    section = build(files, Context(detailed=len(files)), options.at)
-    if section:
-        print_sections([section], options)
+    files, problems = load_answering(paths, lambda file: bool(file.commands or file.functions))
+    context = Context(detailed=len(files))
+    sections = build(files, context, options.at), functions.build(files, context)
+    if answering := [section for section in sections if section]:
+        print_sections(answering, options)
     elif not problems and is_alone:
         problems.append(f"{printable(str(paths[0]))}: has no two commands; {RUN} two measures them")
     return problems

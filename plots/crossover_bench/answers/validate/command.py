@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             problems.append(str(error))
             continue
         if not options.strict:
-            count = len(file.own_rows) + len(file.peers) + len(file.commands)
+            count = len(file.own_rows) + len(file.peers) + len(file.commands) + len(file.functions)
             print(f"{printable(str(path))}: valid, {count} row{'s' if count != 1 else ''}")
         elif faults := fitness.faults(file):
             problems.append(f"{printable(str(path))}: not fit to be committed: {'; '.join(faults)}")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""crossover::two in a project of its user's: what docs/howto/two-functions.md shows, and the
+examples, built outside the tree and run for a second."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from scripts import ROOT, ran
+
+from crossover_bench.files import loading
+from crossover_bench.shell import cli
+
+PAGE = (ROOT / "docs" / "howto" / "two-functions.md").read_text("utf-8")
+EXAMPLES = ROOT / "examples" / "two"
+SHORT = ("--benchmark_repetitions=5", "--benchmark_min_time=0.001", "--refine=off")
+
+
+def block(language: str) -> str:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
+
+
+def test_a_first_use_is_thirty_lines():
+    lines = [line for text in map(block, ("cpp", "cmake")) for line in text.splitlines()]
+    assert len([line for line in lines if line.strip()]) <= 30
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's project and the examples, which bring no oneDNN, no Highway and no CUDA."""
+    folder = tmp_path_factory.mktemp("two")
+    (folder / "main.cpp").write_text(block("cpp"), "utf-8")
+    lists = block("cmake").replace("/path/to/crossover", str(ROOT))
+    examples = [path.stem for path in EXAMPLES.glob("*.cpp")]
+    more = "find_package(OpenMP REQUIRED)\n" + "".join(
+        f"add_executable({name} {EXAMPLES / name}.cpp)\n"
+        f"target_link_libraries({name} PRIVATE crossover::two OpenMP::OpenMP_CXX)\n"
+        for name in examples
+    )
+    (folder / "CMakeLists.txt").write_text(lists + more, "utf-8")
+    made = folder / "build"
+    flags = ("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON")
+    told = ran("cmake", "-S", folder, "-B", made, *flags).stdout
+    assert not re.search("oneDNN|Highway|CUDA|GoogleTest", told), told
+    ran("cmake", "--build", made, f"-j{os.cpu_count() or 1}")
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scan", *(path.stem for path in EXAMPLES.glob("*.cpp"))])
+def test_a_program_measures_and_is_answered(name, build, tmp_path, capsys):
+    """Compiles the harness once, which takes a minute."""
+    result = tmp_path / f"{name}.json"
+    ran(build / name, "--benchmark_filter=size:[0-9]{4,5}/", f"--out={result}", *SHORT)
+    assert cli.main(["validate", str(result)]) == 0
+    file = loading.load_file(result)
+    assert len(file.functions) >= 4 and not any(row.failure for row in file.functions)
+    assert json.loads(result.read_text("utf-8"))["context"]["executable"] == name
+    capsys.readouterr()
+    assert cli.main(["two", str(result)]) == 0
+    told = capsys.readouterr().out
+    sides = {row.configuration["side"] for row in file.functions}
+    assert len(sides) > 1 and all(side in told for side in sides), told
