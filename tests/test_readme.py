@@ -292,7 +292,7 @@ def test_what_a_page_names_exists(page):
 # Looked up, or of few: no page that is read from its beginning to its end.
 BESIDE = {
     *("CHANGELOG.md", "docs/building.md", "docs/cluster.md", "docs/golden.md", "docs/gpu.md"),
-    *("docs/hardware.md", "docs/published.md", "docs/warnings.md"),
+    *("docs/hardware.md", "docs/protocol.md", "docs/published.md", "docs/warnings.md"),
     "plots/crossover_bench/reference/README.md",
 }
 MOST_WORDS = {"": 20_000, "README.md": 900, "docs/method/": 12 * 450}  # of pages that begin so

@@ -14,6 +14,7 @@ from scripts import ROOT, ran
 
 from crossover_bench.files import loading
 from crossover_bench.shell import cli
+from tools.stages import weekly
 
 PAGE = (ROOT / "docs" / "howto" / "two-functions.md").read_text("utf-8")
 EXAMPLES = ROOT / "examples" / "two"
@@ -51,9 +52,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not weekly(), reason="compiles the harness for a minute: ./test --all")
 @pytest.mark.parametrize("name", ["scan", *(path.stem for path in EXAMPLES.glob("*.cpp"))])
 def test_a_program_measures_and_is_answered(name, build, tmp_path, capsys):
-    """Compiles the harness once, which takes a minute."""
     result = tmp_path / f"{name}.json"
     ran(build / name, "--benchmark_filter=size:[0-9]{4,5}/", f"--out={result}", *SHORT)
     assert cli.main(["validate", str(result)]) == 0

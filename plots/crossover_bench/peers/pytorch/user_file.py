@@ -74,7 +74,7 @@ def _is_of(value: Any, module: Any) -> bool:
 def _imported(path: Path) -> Any:
     others = [text for text in sys.path if text and Path(text).absolute() != path.parent]
     sys.path[:] = [str(path.parent), *others]
-    sys.modules.pop("peers", None)  # a checkout's name for crossover_bench.peers; theirs comes first
+    sys.modules.pop("peers", None)  # a checkout's for crossover_bench.peers: theirs comes first
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "_network"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
