@@ -128,7 +128,8 @@ def test_the_third_command_tests_and_measures(trouble, commands):
     assert commands.run(*THIRD) == (trouble != "nothing", ["between.json"])
     stages = re.findall(r"^([\w ]+?) +\d+ s  (?:passed|failed)", commands.log(), re.MULTILINE)
     assert stages == ["GPU tests", "memcheck", "racecheck", "profile", "between"]
-    assert f"\n{36 if trouble == 'nothing' else 32} PASSED\n" in commands.log()
+    of_shards = (commands.folder / "build/brought/GPU_tests.log").read_text("utf-8")
+    assert f"\n{36 if trouble == 'nothing' else 32} PASSED\n" in commands.log(), of_shards
 
 
 @pytest.mark.slow

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a measurement is: one line of a terminal or notebook, written over again and again."""
+"""How far a measurement is, and how long it takes still."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from crossover_bench.functions.progress import teller
 from crossover_bench.words.text import printable
 
 _EVERY_SECONDS = 0.5
-_WIDTH = 78
 
 
 class Progress:
@@ -21,28 +20,22 @@ class Progress:
     def __init__(self, what: str, seconds: float) -> None:
         self._what, self._seconds = printable(what, 30), seconds
         self._start, self._next, self._is_shown = perf_counter(), 0.0, False
-        self._is_watched = sys.stderr is not None and (
-            sys.stderr.isatty() or "ipykernel" in sys.modules
-        )
+        self._tell = teller(None)
 
     def say(self, doing: str) -> None:
         """What is done now."""
         gone = perf_counter() - self._start
-        if not self._is_watched or gone < self._next:
+        if gone < self._next:
             return
         self._next = gone + _EVERY_SECONDS
         left = max(0, round(self._seconds - gone))
-        line = f"{self._what}: {printable(doing, 40)}, {left} s left"
-        self._write(line[:_WIDTH].ljust(_WIDTH))
+        self._is_shown = True
+        self._tell(f"{self._what}: {printable(doing, 40)}, {left} s left")
 
     def end(self) -> None:
         """Leaves an empty line."""
         if self._is_shown:
-            self._write(" " * _WIDTH + "\r")
-
-    def _write(self, line: str) -> None:
-        self._is_shown = True
-        print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            self._tell("")
 
 
 @contextmanager
