@@ -52,7 +52,8 @@ struct Ended {
   double seconds = 0, cpu_seconds = 0;
 };
 
-/// The one timed loop of the project. Google Benchmark holds the clock, and decides how often.
+/// The timed loop. Google Benchmark holds the clock, and decides how often. It stands apart from
+/// the loop below, which looks at the clock in each iteration.
 std::optional<Ended> measure(benchmark::State& state, PreparedBenchmark& prepared,
                              double patience_seconds) {
   prepared.expect(state.max_iterations);
