@@ -35,6 +35,13 @@ def lead(answer: Answer) -> str:
     return f"{printable(answer.problem.title, 120)}: {who_wins(answer)}."
 
 
+def lead_of_both(stay: Answer, copied: Answer) -> str:
+    """lead() of a problem whose data stay on the device, and of it with a copy in each call."""
+    title = printable(stay.problem.title, 120)
+    there, each = map(who_wins, (stay, copied))
+    return f"{title}: with the data there {there}; copied each time {each}."
+
+
 def who_wins(answer: Answer) -> str:
     """claim() of the answer; of too few repetitions what their medians say, and that they do."""
     medians, article = answer.crossover.medians, "" if answer.problem.both else "the"

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from crossover_bench.curves import problem as problems
 from crossover_bench.curves import problem_words as words
-from crossover_bench.curves.problem import Device, Problem, Way
+from crossover_bench.curves.problem import SIDES, Device, Problem, Way
 from crossover_bench.files.samples import Samples
 from crossover_bench.functions.measure import Measurement, split
 from crossover_bench.functions.side import Ready
@@ -89,9 +89,7 @@ class Answer:
     def sentences(self) -> tuple[str, ...]:
         first, *rest = words.sentences(self._stay)
         if self._copied:
-            there, each = (words.who_wins(answer) for answer in (self._stay, self._copied))
-            title = self._stay.problem.title
-            first = f"{title}: with the data there {there}; copied each time {each}."
+            first = words.lead_of_both(self._stay, self._copied)
         return (first, *rest)
 
     def __repr__(self) -> str:
@@ -211,7 +209,7 @@ def answer_of(
     def problem(with_copies: bool) -> Problem:
         ways = tuple(
             _way(side, slot, samples[side.name], measured.failures, with_copies)
-            for slot, group in zip(_SLOTS, groups, strict=True)
+            for slot, group in zip(SIDES, groups, strict=True)
             for side in group
         )
         device = groups[0][0].device
@@ -220,9 +218,6 @@ def answer_of(
     stay = problems.answer(problem(with_copies=False))
     copied = problems.answer(problem(with_copies=True)) if apart else None
     return Answer(stay, copied, [*_rows(measured, samples)], samples)
-
-
-_SLOTS: tuple[Device, Device] = ("cpu", "gpu")
 
 
 def _way(

@@ -48,5 +48,5 @@ class _InNotebook:
         text = {"text/plain": line}
         if self._handle is None:
             self._handle = self._display.display(text, raw=True, display_id=True)
-        elif self._handle is not None:
+        else:
             self._handle.update(text, raw=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -28,6 +29,7 @@ _LONG_SECONDS = 1.0  # of a first step
 ONE_PROCESS = (
     "One process was measured: intervals add what lies between processes, as on other machines."
 )
+BUSY = "The machine was busy, so take this as a hint: "
 _WINS = {"cpu": "the CPU wins", "gpu": "the GPU wins", "not sure": "too close to call"}
 
 
@@ -83,10 +85,7 @@ class Answer:
         """Whose step is surely shorter, of those measured while no other program was at work."""
         if self.cpu_seconds is None or self.gpu_seconds is None:
             return "unmeasured"
-        low, high = self.interval or (0.0, 2.0)
-        if self.others:
-            return "not sure"
-        return "gpu" if low > 1 else "cpu" if high < 1 else "not sure"
+        return "not sure" if self.others else _faster(self.interval)
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -97,8 +96,7 @@ class Answer:
     @property
     def lead(self) -> str:
         """The answer in a sentence."""
-        busy = "the machine was busy, so take this as a hint: " if self.others else ""
-        return sentence(busy + _lead(self))
+        return sentence((BUSY if self.others else "") + _lead(self))
 
     @property
     def table(self) -> Table:
@@ -133,6 +131,12 @@ def html_of(lead: str, table: Table, points: Sequence[str]) -> str:
     rows = Markup().join(row.format(Markup().join(map(cell.format, line))) for line in shown)
     page = Markup("<p><b>{}</b></p><table><caption>{}</caption>{}</table><ul>{}</ul>")
     return str(page.format(lead, table.title, rows, Markup().join(map(point.format, points))))
+
+
+def _faster(ends: Ends | None) -> Verdict:
+    """Whose step is surely shorter, by an interval of CPU time / GPU time."""
+    low, high = ends or (0.0, math.inf)
+    return "gpu" if low > 1 else "cpu" if high < 1 else "not sure"
 
 
 def _span(ends: Ends | None) -> str | None:
@@ -250,12 +254,11 @@ def changes(answer: Answer) -> Iterator[str]:
                 f"takes {_seconds(ready)}."
             )
     yield from _compiled(answer)
-    if gpu is None or len(sides) < 2 or min(len(side.ready) for side in sides) < FEWEST_SAMPLES:
+    if gpu is None or len(sides) < 2:
         return
-    drawn = [replicates(side, side.ready, place) for place, side in enumerate(sides)]
-    low, high = interval(drawn[0] / drawn[1])
-    ready_verdict = "gpu" if low > 1 else "cpu" if high < 1 else "not sure"
-    if ready_verdict != answer.verdict:
+    ends = ratio(cpu, gpu, lambda side: side.ready)
+    ready_verdict = _faster(ends)
+    if ends and ready_verdict != answer.verdict:
         yield f"So the answer would be another one then: {_WINS[ready_verdict]}."
 
 

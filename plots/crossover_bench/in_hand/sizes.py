@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from crossover_bench.curves import problem, problem_words
 from crossover_bench.in_hand.answer import (
+    BUSY,
     ONE_PROCESS,
     Answer,
     Verdict,
@@ -116,7 +117,7 @@ class BatchesAnswer:
     def lead(self) -> str:
         """The answer in a sentence."""
         is_busy = any(answer.others for answer in self.answers.values())
-        busy = "The machine was busy, so take this as a hint: " if is_busy else ""
+        busy = BUSY if is_busy else ""
         if self.curve:
             return busy + problem_words.lead(self.curve)
         names: dict[str, list[str]] = {}

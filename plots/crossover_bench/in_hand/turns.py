@@ -84,13 +84,15 @@ def replicates(side: Side, samples: Sequence[float], place: int) -> np.ndarray:
     return resampled_medians(np.array(samples), place, instances=instances)
 
 
-def ratio(first: Side, second: Side) -> tuple[float, float] | None:
-    """The 95 % interval of how many times as long a step takes on the first; None where it is not
-    known."""
-    if not (first.is_sure and second.is_sure):
+def ratio(
+    first: Side, second: Side, of: Callable[[Side], list[float]] = lambda side: side.samples
+) -> tuple[float, float] | None:
+    """The 95 % interval of how many times as long the samples `of` the first side take as those of
+    the second; None where there are too few."""
+    samples = of(first), of(second)
+    if min(map(len, samples)) < FEWEST_SAMPLES:
         return None
-    sides = (replicates(side, side.samples, at) for at, side in enumerate((first, second)))
-    return interval(next(sides) / next(sides))
+    return interval(replicates(first, samples[0], 0) / replicates(second, samples[1], 1))
 
 
 @dataclass(slots=True)

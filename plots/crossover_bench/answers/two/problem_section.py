@@ -12,7 +12,7 @@ from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.sides import AskError, Wanted
 from crossover_bench.curves.crossover_words import spread_words
 from crossover_bench.curves.problem import Answer
-from crossover_bench.curves.problem_words import details, lead, who_wins
+from crossover_bench.curves.problem_words import details, lead, lead_of_both
 from crossover_bench.files.google_benchmark import Timing
 from crossover_bench.parallel import Map
 from crossover_bench.show.page.section import Block, Context, Section
@@ -90,11 +90,7 @@ def _answers(of: Answered) -> Iterator[Answer]:
 
 def first_words(of: Answered) -> str:
     """Who wins from where on; with --once both where data is there and where it is copied."""
-    if not of.copied:
-        return lead(of.answer)
-    title = printable(of.asked.problem.title, 120)
-    there, each = (who_wins(answer) for answer in (of.answer, of.copied))
-    return f"{title}: with the data there {there}; copied each time {each}."
+    return lead_of_both(of.answer, of.copied) if of.copied else lead(of.answer)
 
 
 def points(of: Answered) -> Iterator[str]:
