@@ -56,7 +56,9 @@ class Problem:
     """Work called `name`, whose size is called `measure` ("n"), and the ways to do it. `common` has
     the other numbers that it has in all of them: {"batch": "64"}. `remarks` are sentences on how
     its times came about. `both` is the device of all ways where that is one: the device of a way is
-    then a place alone, "cpu" that of the side to beat, "gpu" that of the others."""
+    then a place alone, "cpu" that of the side to beat, "gpu" that of the others. `threads` is 0 for
+    one piece of work; else times are those of a piece among many, of which ways of the CPU do as
+    many as `threads` at once."""
 
     name: str
     measure: str
@@ -64,6 +66,7 @@ class Problem:
     common: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     both: Device | None = None
+    threads: int = 0
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -75,9 +78,9 @@ class Problem:
 
     @property
     def title(self) -> str:
-        """ "fft, batch 64"."""
+        """ "fft, batch 64"; "throughput of fft, batch 64"."""
         others = (f"{key} {value}" for key, value in self.common.items())
-        return ", ".join([self.name, *others])
+        return ", ".join([f"throughput of {self.name}" if self.threads else self.name, *others])
 
     def of(self, device: Device) -> list[Way]:
         """The ways on `device`."""

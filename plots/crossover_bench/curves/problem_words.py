@@ -4,13 +4,14 @@
 from collections.abc import Iterator, Sequence
 
 from crossover_bench.curves import statistics
-from crossover_bench.curves.crossover import SpeedUp
+from crossover_bench.curves.crossover import Crossover, SpeedUp
 from crossover_bench.curves.crossover_words import (
     claim,
     crossover_words,
     ratio_words,
     sized,
     spread_words,
+    winner,
 )
 from crossover_bench.curves.problem import SIDES, Answer, Way
 from crossover_bench.words import units
@@ -45,10 +46,23 @@ def lead_of_both(stay: Answer, copied: Answer) -> str:
 def who_wins(answer: Answer) -> str:
     """claim() of the answer; of too few repetitions what their medians say, and that they do."""
     medians, article = answer.crossover.medians, "" if answer.problem.both else "the"
+    crossover = medians or answer.crossover
+    told = claim(crossover, _more(answer, crossover), article=article)
     if medians is None:
-        return claim(answer.crossover, article=article)
+        return told
     few = f"by medians of fewer than {statistics.FEWEST_SAMPLES} repetitions, without an interval"
-    return f"{claim(medians, article=article)}, {few}"
+    return f"{told}, {few}"
+
+
+def _more(answer: Answer, crossover: Crossover) -> str:
+    """What stands for "wins" where the answer is throughput; empty where it is not."""
+    threads = answer.problem.threads
+    if not threads:
+        return ""
+    if winner(crossover) == answer.problem.sides[0]:
+        return "does more pieces a second than the GPU"
+    up_to = "up to " if len(answer.cpus) > 1 else ""
+    return f"does more pieces a second than {up_to}{threads} threads of the CPU"
 
 
 def verdict(answer: Answer) -> str:

@@ -31,6 +31,8 @@ _FITS = ("BigO", "RMS")  # of a complexity, no times
 _MIDDLES = ("median", "mean")
 _AGGREGATES = ("mean", "median", "stddev", "cv")
 _THREADS = re.compile(r"/threads:(\d{1,6})(?:/|$)")
+_RELEASE = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?(-\d+-g)?")  # as git describes it
+_UNDIVIDED = (1, 9)  # from this release on a time of several threads is not divided by them
 _MOST_MADE = 50  # repetitions that stand for aggregates
 _LEAST, _MOST = 1e-15, 1e9  # seconds: beyond these no clock has measured anything
 _OWN = re.compile(r'"crossover":\s*\{')  # what only this project's files have
@@ -42,19 +44,23 @@ _NVBENCH: dict[Literal["cpu", "gpu"], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The file of timings; `facts` say of its machine and program what the file does, in words."""
+    """The file of timings; `facts` say of its machine and program what the file does, in words.
+    `divides` says whether its library has divided times of several threads by their number; None
+    where the file does not tell."""
 
     path: Path
     executable: str = ""
     device_name: str = ""  # of its GPU
     facts: Mapping[str, str] = field(default_factory=dict)
+    divides: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
     """One benchmark: `seconds` of an iteration, one for each repetition. `failure` says why there
     are none. Where it `is_made`, the file has only aggregates, and `seconds` are numbers with their
-    median and deviation. `threads` ran copies of it at once. `device` is known of nvbench alone."""
+    median and deviation. `threads` ran copies of it at once, and `seconds` are theirs divided by
+    their number, as far as the source tells how. `device` is known of nvbench alone."""
 
     name: str
     source: Source
@@ -100,7 +106,19 @@ def _source(path: Path, context: Mapping[str, Any]) -> Source:
     keys = ("date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "library_version")
     facts = {key: _text(context[key]) for key in keys if key in context}
     gpu = next((context[key] for key in _GPU_KEYS if isinstance(context.get(key), str)), "")
-    return Source(path, facts.get("executable", ""), gpu, facts)
+    return Source(path, facts.get("executable", ""), gpu, facts, _divides(context))
+
+
+def _divides(context: Mapping[str, Any]) -> bool | None:
+    """Source.divides. Releases say which they are from 1.8.4 on; between two it may be either."""
+    if "library_version" not in context:
+        return True if "library_build_type" in context else None
+    release = _RELEASE.match(_text(context["library_version"]))
+    if release is None or release[1] == release[2] == "0":  # built without git
+        return None
+    if (int(release[1]), int(release[2])) >= _UNDIVIDED:
+        return False
+    return None if release[3] else True
 
 
 _GPU_KEYS = ("gpu", "gpu_name", "device", "device_name")  # of a context that a program adds to
@@ -142,11 +160,14 @@ def _timings(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[Timi
                 of.aggregates[aggregate] = value
                 of.repetitions = _repetitions(row)
     for name, of in benchmarks.items():
-        if of.seconds or not of.aggregates:
-            failure = "" if of.seconds else of.failure or "no time"
-            yield Timing(name, source, tuple(of.seconds), failure, threads=of.threads)
-        elif made := _made(of.aggregates, of.repetitions):
-            yield Timing(name, source, made, is_made=True, threads=of.threads)
+        is_made = not of.seconds and bool(of.aggregates)
+        times = _made(of.aggregates, of.repetitions) if is_made else of.seconds
+        if is_made and not times:
+            continue
+        pieces = of.threads if source.divides is False and of.threads > 1 else 1
+        each = tuple(time / pieces for time in times)
+        failure = "" if each else of.failure or "no time"
+        yield Timing(name, source, each, failure, is_made, of.threads)
 
 
 def _kind(row: Mapping[str, Any], names: set[str]) -> tuple[str, str]:

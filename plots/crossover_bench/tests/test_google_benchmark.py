@@ -22,12 +22,14 @@ from crossover_bench.answers.two.problems import Found, problems_of
 from crossover_bench.answers.two.sides import AskError, Wanted
 from crossover_bench.answers.two.threshold import Threshold, write
 from crossover_bench.curves.problem import answer
+from crossover_bench.curves.problem_words import lead
 from crossover_bench.files.google_benchmark import Timing, timings_of
 from crossover_bench.files.refusal import BadFileError, FaultError
 
 SIZES = tuple(2**power for power in range(7, 18))
 EQUAL = 7500
 Entry = dict[str, Any]
+REAL = Path(__file__).with_name("google_benchmark")  # by a program that states 7,500
 SCALES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 
 
@@ -225,11 +227,74 @@ def test_a_number_that_is_an_axis_makes_a_problem_for_each_value():
 
 def test_rows_of_several_threads_are_no_single_piece_of_work():
     entries = [*rows("s_cpu/{}", host), *rows("s_gpu/{}", device)]
-    many = rows("s_cpu/{}/threads:8", lambda size: host(size) / 8)
-    problems = asked([*entries, *({**entry, "threads": 8} for entry in many)])
+    many = rows("s_cpu/{}/threads:8", lambda size: host(size) / 2)
+    every = [*entries, *({**entry, "threads": 8} for entry in many)]
+    problems = asked(every)
     assert sizes_of(problems) == [equal()]
-    assert "55 rows of several threads" not in problems.left_out[0]
-    assert problems.left_out[0].startswith("11 rows of several threads left out")
+    assert problems.left_out[0].startswith(
+        "11 rows of several threads left out: before release 1.9"
+    )
+    (alone, throughput) = problems_of(read(document(every, **V1_8)), Wanted()).asked
+    assert answer(alone.problem).crossover.size == equal()
+    assert "threads:8" not in alone.taken and "s_cpu/threads:8" in throughput.taken
+    assert lead(answer(throughput.problem)).startswith(
+        "throughput of s: the GPU does more pieces a second than up to 8 threads of the CPU from"
+    )
+    assert answer(throughput.problem).crossover.size == equal(20_000)
+
+
+V1_8 = {"library_version": "v1.8.4"}
+
+
+@pytest.mark.parametrize(
+    ("context", "pieces"),
+    [
+        ({"library_build_type": "release"}, 1),  # before they said so
+        (V1_8, 1),
+        ({"library_version": "v1.9.0"}, 8),
+        ({"library_version": "1.9.1-12-g267a1115-dirty"}, 8),
+        ({"library_version": "v2.0.0"}, 8),
+        ({"library_version": "v1.8.5-27-ga008bf82"}, None),
+        ({"library_version": "v0.0.0", "library_build_type": "release"}, None),
+        ({"library_version": [3]}, None),
+        ({}, None),
+    ],
+)
+def test_a_release_says_whether_times_of_threads_are_divided(context, pieces):
+    text = document(rows("s_cpu/{}/threads:8", host, sizes=(512,)), **context)
+    (timing,) = read(text.replace('"threads": 1', '"threads": 8'))
+    assert timing.source.divides is (None if pieces is None else pieces == 1)
+    assert timing.seconds[0] == pytest.approx(host(512) / (pieces or 1), rel=0.1)
+
+
+def test_throughput_alone_and_threads_of_the_gpu_alone():
+    many = [{**of, "threads": 4} for of in rows("s_cpu/{}/threads:4", host)]
+    entries = [*many, *rows("s_gpu/{}", device)]
+    (of,) = problems_of(read(document(entries, **V1_8)), Wanted()).asked
+    assert lead(answer(of.problem)).startswith(
+        "throughput of s: the GPU does more pieces a second than 4 threads of the CPU from n = 7,"
+    )
+    with pytest.raises(AskError, match="11 rows of several threads left out"):
+        asked(many)
+    feeding = [{**of, "threads": 4} for of in rows("s_gpu/{}/threads:4", device)]
+    entries = [*rows("s_cpu/{}", host), *rows("s_gpu/{}", device), *feeding]
+    problems = problems_of(read(document(entries, **V1_8)), Wanted())
+    assert sizes_of(problems) == [equal()]
+    assert problems.left_out == (
+        "11 rows of several threads of the GPU left out: no row of the CPU has several.",
+    )
+    always = [*many, *rows("s_gpu/{}", lambda size: 1.0)]
+    (of,) = problems_of(read(document(always, **V1_8)), Wanted()).asked
+    assert "the CPU does more pieces a second than the GPU at every" in lead(answer(of.problem))
+
+
+@pytest.mark.parametrize("name", ["threads_1.7.1.json", "threads_1.9.5.json"])
+def test_releases_divide_times_of_threads_differently(name):
+    """Two threads of the CPU do twice as many pieces, so that the GPU does more from 20,000 on."""
+    timings = timings_of(Path(name), (REAL / name).read_text(encoding="utf-8"))
+    asked = problems_of(timings, Wanted()).asked
+    medians = [answer(of.problem).crossover.medians for of in asked]
+    assert [of.size for of in medians if of] == [equal(), equal(20_000)]
 
 
 def test_a_number_of_threads_that_is_an_argument_makes_ways():
@@ -325,9 +390,6 @@ def test_a_copy_on_top_of_the_gpus_time():
     (of,) = asked(entries, once=re.compile("h2d")).asked
     assert answer(of.problem).crossover.size == equal()
     assert of.copied and answer(of.copied).crossover.size == equal(41_000)
-
-
-REAL = Path(__file__).with_name("google_benchmark")  # by a program that states 7,500
 
 
 @pytest.mark.parametrize(

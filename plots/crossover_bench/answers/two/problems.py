@@ -37,6 +37,14 @@ _NVBENCH = (
 _NO_SIZES = (
     "CPU and GPU have no two sizes in common; measure both at the same sizes, and give both files"
 )
+_MANY = (
+    "Rows of several threads run a copy of the work in each: their times are divided by the number "
+    "of copies, and those of one thread are of one call after the other."
+)
+_UNTOLD = (
+    "of several threads left out: before release 1.9 Google Benchmark divided their times by the "
+    "number of threads, and the file does not say which release wrote it; give the JSON of one."
+)
 _FEW = (
     f"An interval needs {FEWEST_SAMPLES} repetitions of each row: measure with "
     "--benchmark_repetitions=9."
@@ -66,26 +74,30 @@ def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
     """What `timings` answer; raises AskError where that is not clear."""
     items = items_of(timings)
     left_out = []
-    alone = [item for item in items if item.timing.threads <= 1]
-    if several := len(items) - len(alone):
-        left_out.append(
-            f"{counted(several, 'row')} of several threads left out: they run as many copies of "
-            "the work, which is throughput, and no time of one piece of work."
-        )
+    told = [of for of in items if _is_alone(of) or of.timing.source.divides is not None]
+    if untold := len(items) - len(told):
+        left_out.append(f"{counted(untold, 'row')} {_UNTOLD}")
     once: list[Item] = []
     if pattern := wanted.once:
-        once = [item for item in alone if pattern.search(item.timing.name)]
-        alone = [item for item in alone if not pattern.search(item.timing.name)]
+        once = [of for of in told if pattern.search(of.timing.name) and _is_alone(of)]
+        told = [of for of in told if not pattern.search(of.timing.name)]
         if not once:
             text = printable(pattern.pattern, 60)
-            raise AskError(f"--once={text!r} matches no row; let it match the rows of a copy")
-    if not alone:
-        raise AskError("the files have no row of one thread; measure rows without threads:N")
-    sided = with_sides(alone, wanted)
+            raise AskError(
+                f"--once={text!r} matches no row of one thread; let it match the rows of a copy"
+            )
+    if not told:
+        raise AskError(*left_out or ["--once matches every row; let it match those of a copy"])
+    sided = with_sides(told, wanted)
     groups, unpaired = _groups(sided)
-    lost = len(alone) - len(sided) + unpaired
+    lost = len(told) - len(sided) + unpaired
     if lost:
         left_out.append(f"{counted(lost, 'row')} left out: no row of the other side does the same.")
+    if feeding := sum(map(_feeding, groups)):
+        left_out.append(
+            f"{counted(feeding, 'row')} of several threads of the GPU left out: no row of the CPU "
+            "has several."
+        )
     asked: list[Asked] = []
     faults = [_NO_SIZES]
     for group in groups:
@@ -99,6 +111,17 @@ def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
         why = f'; row "{name}" has no time: {printable(failed.failure, 100)}' if failed else ""
         raise AskError(faults[0] + why)
     return Found(tuple(asked), (*left_out, *map(sentence, faults[:-1])))
+
+
+def _is_alone(item: Item) -> bool:
+    """Whether it is the time of one piece of work."""
+    return item.timing.threads <= 1
+
+
+def _feeding(group: Sequence[Item]) -> int:
+    """How many rows have several threads that call the GPU, where none of the CPU's has."""
+    many = [item.device for item in group if not _is_alone(item)]
+    return 0 if "cpu" in many else len(many)
 
 
 def _groups(items: Sequence[Item]) -> tuple[list[list[Item]], int]:
@@ -150,16 +173,15 @@ def _asked(group: Sequence[Item], wanted: Wanted, once: Sequence[Item]) -> Itera
         if len(_sides(items)) < 2:
             continue
         common = dict(zip(others, values, strict=True))
-        problem = _problem(items, size, {_word(key): str(common[key]) for key in others}, shared)
-        if problem is None:
-            continue
-        brought = _brought(once, size, common)
-        yield Asked(
-            problem,
-            _taken(problem),
-            tuple({item.timing.source.path: item.timing.source for item in items}.values()),
-            _copied(problem, brought) if once else None,
-        )
+        words = {_word(key): str(common[key]) for key in others}
+        sources = tuple({of.timing.source.path: of.timing.source for of in items}.values())
+        if problem := _problem([*filter(_is_alone, items)], size, words, shared):
+            copied = _copied(problem, _brought(once, size, common)) if once else None
+            yield Asked(problem, _taken(problem), sources, copied)
+        threads = max(of.timing.threads for of in items if of.device == "cpu")
+        if threads > 1 and (problem := _problem(items, size, words, shared)):
+            many = replace(problem, threads=threads, remarks=(*problem.remarks, _MANY))
+            yield Asked(many, _taken(many), sources)
 
 
 def _named_alike(group: Sequence[Item]) -> Sequence[Item]:
@@ -254,6 +276,7 @@ def _problem(
         apart = {key for key in keys if not _follows(of_side, key, size)}
         for item in of_side:
             told = "".join(f"/{_word(key)}:{n}" for key, n in item.name.numbers if key in apart)
+            told += f"/threads:{item.timing.threads}" if item.timing.threads > 1 else ""
             ways.setdefault((device, item.way + told), []).append(item)
     made = tuple(_way(word, of, size) for (_, word), of in ways.items())
     sizes = [{at for way in made if way.device == device for at in way.seconds} for device in SIDES]

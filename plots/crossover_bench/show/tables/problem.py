@@ -28,7 +28,7 @@ def crossovers_table(answers: Sequence[Answer]) -> Table:
     repetitions are too few, that is what their medians say, without an interval."""
     numbers = dict.fromkeys(key for answer in answers for key in answer.problem.common)
     fields = (
-        text_field("problem", "problem", lambda of: of[0].problem.name),
+        text_field("problem", "problem", lambda of: replace(of[0].problem, common={}).title),
         *(_number(key) for key in numbers),
         text_field("cpu", "CPU", lambda of: of[1].cpu.words.there),
         text_field("gpu", "GPU", lambda of: of[1].gpu.words.there),
