@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crossover_bench.answers.two.moved import move_words, moves
 from crossover_bench.answers.two.naming import device_of, parse, words_of
 from crossover_bench.answers.two.problems import Found, problems_of
 from crossover_bench.answers.two.sides import AskError, Wanted
@@ -483,10 +484,55 @@ def test_compare_says_what_moved_and_the_report_has_a_section(shell, tmp_path):
         path.write_text(document(entries), encoding="utf-8")
     text = shell("compare", *paths).out
     assert "- s, moved down: from n = 7," in text and "- s, not sure: " in text
+    shell("report", paths[0], f"--output={tmp_path / 'page'}", "--cpu=s_gpu", "--gpu=s_cpu")
+    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert "s: the GPU wins only up to n = 7," in page
     shell("report", paths[0], f"--output={tmp_path / 'page'}")
     page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert '<section id="google-benchmark">' in page and "s: the GPU wins from n = 7," in page
     assert (tmp_path / "page" / "crossover-s.svg").is_file()
+
+
+def test_compare_says_which_thresholds_have_moved(shell, tmp_path):
+    """Those of the machine's GPU; an entry without a name is of any."""
+    before, after, sizes = (tmp_path / name for name in ("a.json", "b.json", "sizes.json"))
+    for path, faster in ((before, 1), (after, 4)):
+        entries = rows("s/{}/x", lambda size, by=faster: host(size) * by) + rows("s/{}/y", device)
+        path.write_text(document(entries, gpu="NVIDIA H200"), encoding="utf-8")
+    sides = ("--cpu=x", "--gpu=y")
+    assert "is not clear" in shell("two", before, code=2).err
+    shell("two", before, *sides, f"--threshold={sizes}")
+    asked = "compare", after, f"--threshold={sizes}"
+    assert "is not clear" in shell(*asked, code=2).err
+    assert "- s on NVIDIA H200, moved down: from n = 7," in shell(*asked, *sides).out
+    told = shell("compare", before, *sides, f"--threshold={sizes}", "--format=json").out
+    assert json.loads(told)[0]["rows"][0]["verdict"] == "same within intervals"
+    assert "moved down" in shell("compare", before, after, *sides).out
+    after.write_text(document(entries, gpu="NVIDIA A100"), encoding="utf-8")
+    assert f"has no problem of {sizes}" in shell(*asked, *sides, code=2).err
+    shell("two", before, *sides, f"--threshold={sizes}", "--device=NVIDIA")
+    assert "s on NVIDIA A100, moved down" in shell(*asked, *sides).out
+    assert (
+        "crossover two --threshold has written"
+        in shell(*("compare", after, *sides, f"--threshold={after}"), code=2).err
+    )
+
+
+def test_a_size_beyond_those_measured_has_not_moved_where_more_are_measured(shell, tmp_path):
+    """The first file ends below the size from which the GPU wins."""
+    few, more = tmp_path / "few.json", tmp_path / "more.json"
+    for path, sizes in ((few, SIZES[:5]), (more, SIZES)):
+        entries = rows("s_cpu/{}", host, sizes=sizes) + rows("s_gpu/{}", device, sizes=sizes)
+        path.write_text(document(entries), encoding="utf-8")
+    assert "s, same within intervals: CPU at every size" in shell("compare", few, more).out
+
+
+def test_flags_need_a_file_of_google_benchmark(shell, tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text("{}", encoding="utf-8")
+    for command in (["two"], ["report"], ["compare", path]):
+        err = shell(*command, path, "--cpu=x", code=2).err
+        assert f"{command[0]}: --cpu is of files that Google Benchmark or nvbench has" in err
 
 
 HOSTILE = [
@@ -533,16 +579,16 @@ int main() { return threshold(crossover::THRESHOLDS[1].problem, "any") == 5 ? 0 
 def entry(problem: str, gpu: str, size: int | None, text: str = "") -> Threshold:
     ends = (0.5 * size, 1.5 * size) if size else (None, None)
     words = text or "{} to {}".format(*ends)
+    ends = ends if size != 0 else (None, 1)
     return Threshold(problem, gpu, "n", size, *ends, words, text)
 
 
 def test_a_header_looks_sizes_up_and_no_text_breaks_out_of_it(tmp_path):
     header = tmp_path / "sizes.h"
     write(header, [entry("sort", "H200", 1), entry("mandelbrot", "", 0), entry("copy", "", None)])
-    moved = write(header, [entry("sort", "H200", 7500, EVIL), entry(f"evil {EVIL}", "", 5)])
-    assert len(moved) == 1 and moved[0].startswith(
-        "sort: the threshold has moved: 0.5 to 1.5 before"
-    )
+    now = [entry("sort", "H200", 7500, EVIL), entry(f"evil {EVIL}", "", 5)]
+    (move,) = moves(write(header, now), now)
+    assert move_words(move).startswith("sort on H200, moved up: 0.5 to 1.5 before, ")
     assert header.read_text(encoding="utf-8").count("// entry:") == 4
     source = tmp_path / "program.cpp"
     source.write_text(PROGRAM, encoding="utf-8")
@@ -563,6 +609,6 @@ def test_thresholds_in_json_stay_and_another_file_is_kept(tmp_path):
     assert [of["size"] for of in sizes["crossover_thresholds"]] == [1, None]
     for content in ('{"a": 1}', '{"crossover_thresholds": [{"size": 1}]}', "x"):
         path.write_text(content, encoding="utf-8")
-        with pytest.raises(BadFileError, match="name a file of thresholds"):
+        with pytest.raises(BadFileError, match="name a file that crossover two --threshold"):
             write(path, [entry("a", "x", 1)])
         assert path.read_text(encoding="utf-8") == content

@@ -35,9 +35,12 @@ from crossover_bench.answers.compare.table import compare_tables
 from crossover_bench.answers.crossover import section as crossover
 from crossover_bench.answers.machines.table import machines_table, verdicts
 from crossover_bench.answers.two.answered import answered
+from crossover_bench.answers.two.flags import add_threshold, add_wanted, refuse, wanted
 from crossover_bench.answers.two.moved import move_words, moves, moves_table
 from crossover_bench.answers.two.problems import problems_of
-from crossover_bench.answers.two.sides import AskError, Wanted
+from crossover_bench.answers.two.sides import AskError
+from crossover_bench.answers.two.threshold import read as read_thresholds
+from crossover_bench.answers.two.threshold import thresholds_of
 from crossover_bench.curves.comparability import obstacles, remarks
 from crossover_bench.curves.crossover_words import other_work
 from crossover_bench.files import loading
@@ -65,7 +68,8 @@ DESCRIPTION = (
     "of the ratio to one of them. For files of one machine, compares the rows with those of the "
     "first file, the baseline: ratio of times, 95 % interval, and a verdict "
     "(docs/method/comparing.md); --of compares another quantity than time, of several machines row "
-    "by row. Of files of Google Benchmark it says which crossovers have moved. Exits with 2 if "
+    "by row. Of files of Google Benchmark it says which crossovers have moved, or with --threshold "
+    "which have since that was written. Exits with 2 if "
     "files can't be compared. With --cpu-of and --gpu-of instead: the size "
     "from which the second machine's GPU would win against the first machine's CPU."
 )
@@ -131,6 +135,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gpu-of", type=named_path, metavar="FILE", help="the machine that has that GPU"
     )
+    add_wanted(parser)
+    add_threshold(
+        parser,
+        "compare files of Google Benchmark, together, with what two --threshold has written",
+    )
     add_format(parser)
 
 
@@ -139,6 +148,7 @@ def run(options: argparse.Namespace) -> int:
     read = [] if fault else [split([path]) for path in options.paths]
     if fault or (read and all(timings and not rest for rest, timings, _ in read)):
         return complain([fault]) if fault else _compare_rows(read, options)
+    refuse(options, "compare", "threshold")
     try:
         if options.cpu_of:
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
@@ -177,23 +187,32 @@ def run(options: argparse.Namespace) -> int:
 def _compare_rows(
     read: Sequence[tuple[list[Path], list[Timing], list[str]]], options: argparse.Namespace
 ) -> int:
-    """Compares what was `read` of each path, files of other programs' benchmarks: the first are
-    the baseline."""
+    """Compares what was `read` of each path, files of other programs' benchmarks. The baseline is
+    --threshold, beside which all are one question, or else the first path."""
     problems = [fault for _, _, faults in read for fault in faults]
+    each = [timings for _, timings, _ in read]
+    questions = [[of for timings in each for of in timings]] if options.threshold else each
     try:
-        known = [answered(problems_of(timings, Wanted())) for _, timings, _ in read]
-    except AskError as error:
-        return complain([*problems, f"compare: {error}; crossover two takes these"])
+        known = [answered(problems_of(timings, wanted(options))) for timings in questions]
+        made = [thresholds_of(answers) for answers, _ in known]
+        if options.threshold:
+            made.insert(0, read_thresholds(options.threshold))
+        else:  # of several GPUs as well
+            made = [[replace(of, device="") for of in thresholds] for thresholds in made]
+    except (AskError, BadFileError) as error:
+        return complain([*problems, f"compare: {error}"])
     problems += [fault for _, faults in known for fault in faults]
     blocks = []
-    for place, (after, _) in enumerate(known[1:], 1):
-        if moved := moves(known[0][0], after):
+    baseline = printable(str(options.threshold or options.paths[0]))
+    others = options.paths if options.threshold else options.paths[1:]
+    for path, after in zip(others, made[1:], strict=False):
+        if moved := moves(made[0], after):
             blocks.append(Block(points=tuple(map(move_words, moved)), tables=(moves_table(moved),)))
-        else:
-            name = printable(str(options.paths[place]))
-            problems.append(f"{name}: has no problem of the first file; name files of one program")
+        elif after:
+            name = printable(str(path))
+            problems.append(f"{name}: has no problem of {baseline}; name files of one program")
     print_blocks(blocks, options)
-    return complain(problems if len(known) > 1 else [_TOO_FEW])
+    return complain(problems if len(made) > 1 else [_TOO_FEW])
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:

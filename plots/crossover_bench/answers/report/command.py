@@ -24,6 +24,7 @@ from crossover_bench.answers.command import (
 from crossover_bench.answers.predict.answer import Predictions, predictions
 from crossover_bench.answers.report import report
 from crossover_bench.answers.report.summary import since, summary
+from crossover_bench.answers.two.flags import add_wanted, refuse, wanted
 from crossover_bench.answers.two.problem_section import rows_section
 from crossover_bench.counts.reference import REFERENCE, RESTORE
 from crossover_bench.files import loading
@@ -84,12 +85,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="for a run that goes on: keep the --summary in FILE, and where there is one already, "
         "print only what it does not say",
     )
+    add_wanted(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     with Pool() as pool:
         paths, timings, problems = split(options.paths)
-        more, faults = rows_section(timings, pool.map)
+        if not timings:
+            refuse(options, "report")
+        more, faults = rows_section(timings, wanted(options), pool.map)
         files, unread = loading.load_files(paths, pool.map)
         problems += [*faults, *unread]
         files, older = (newest_first(files), []) if options.all else newest(files)

@@ -5,13 +5,11 @@ another program's benchmark."""
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from crossover_bench.answers.command import (
-    WrongUsageError,
     add_charts,
     add_format,
     add_paths,
@@ -24,9 +22,11 @@ from crossover_bench.answers.command import (
 )
 from crossover_bench.answers.two import functions, problem_section, threshold
 from crossover_bench.answers.two.answered import Answered, answered
+from crossover_bench.answers.two.flags import add_threshold, add_wanted, refuse, wanted
+from crossover_bench.answers.two.moved import move_words, moves
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.section import build
-from crossover_bench.answers.two.sides import AskError, Wanted
+from crossover_bench.answers.two.sides import AskError
 from crossover_bench.files.google_benchmark import Timing, split
 from crossover_bench.files.refusal import BadFileError
 from crossover_bench.place import RUN
@@ -42,15 +42,6 @@ DESCRIPTION = (
     "docs/howto has two-programs.md, two-functions.md and google-benchmark.md."
 )
 EXAMPLE = "two bench.json --cpu=Serial --gpu=Cuda"
-_OF_ROWS = (
-    "cpu",
-    "gpu",
-    "size",
-    "once",
-    "threshold",
-    "device",
-    "charts",
-)  # flags on files of other benchmarks alone
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,34 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser, help="result file, file of Google Benchmark or nvbench, or a folder: its *.json"
     )
     parser.add_argument("--at", type=_size, metavar="N", help="of two commands: what holds at n")
-    for side, example in (("cpu", "Serial|OpenMP"), ("gpu", "Cuda")):
-        parser.add_argument(
-            f"--{side}",
-            type=_pattern,
-            metavar="REGEX",
-            help=f"the {side.upper()}'s rows, by their names, or by those of files, such as "
-            f"'{example}'; what it matches is cut from names, and rows with the same rest do the "
-            "same work",
-        )
-    parser.add_argument(
-        "--size",
-        default="",
-        metavar="NAME|K",
-        help="which number of names is the size: its name, or 1 for the first without one",
-    )
-    parser.add_argument(
-        "--once",
-        type=_pattern,
-        metavar="REGEX",
-        help="rows of a copy, measured apart: their time at each size is added to the GPU's, for a "
-        "second answer",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=_threshold,
-        metavar="FILE.h|.json",
-        help="also write from which size the GPU wins into this file, by problem and device: a "
-        "header for C++17, or JSON; entries of other problems and devices stay in it",
+    add_wanted(parser)
+    add_threshold(
+        parser,
+        "also write from which size the GPU wins into this file, by problem and device: a header "
+        "for C++17, or JSON; entries of other problems and devices stay in it",
     )
     parser.add_argument(
         "--device",
@@ -103,31 +71,12 @@ def _size(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 on is needed")
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        if text:
-            return re.compile(text)
-        fault = "it is empty"
-    except (re.error, RecursionError, OverflowError) as error:
-        fault = str(error)
-    raise argparse.ArgumentTypeError(f"{printable(text, 60)!r} is no regular expression: {fault}")
-
-
-def _threshold(text: str) -> Path:
-    if not text.endswith(threshold.ENDINGS):
-        raise argparse.ArgumentTypeError(f"{text!r} must end in {' or '.join(threshold.ENDINGS)}")
-    return Path(text)
-
-
 def run(options: argparse.Namespace) -> int:
     paths, timings, problems = split(options.paths)
     if timings:
         problems += _of_rows(timings, options)
-    elif flag := next((flag for flag in _OF_ROWS if getattr(options, flag)), ""):
-        raise WrongUsageError(
-            f"two: --{flag} is of files that Google Benchmark or nvbench has written, and "
-            f"{printable(str(options.paths[0]))} has no such; name one, or leave it out"
-        )
+    else:
+        refuse(options, "two", "threshold", "device", "charts")
     if paths:
         problems += _of_commands(paths, options, is_alone=not (timings or problems))
     return complain(problems)
@@ -145,9 +94,8 @@ def _of_commands(paths: list[Path], options: argparse.Namespace, is_alone: bool)
 
 
 def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str]:
-    wanted = Wanted(options.cpu, options.gpu, options.size, options.once)
     try:
-        asked = problems_of(timings, wanted)
+        asked = problems_of(timings, wanted(options))
     except AskError as error:
         return [f"{printable(str(timings[0].source.path))}: {error}"]
     known, problems = answered(asked)
@@ -164,15 +112,16 @@ def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str
 def _write_thresholds(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
     made = threshold.thresholds_of(known, options.device)
     try:
-        moved = threshold.write(options.threshold, made)
+        moved = moves(threshold.write(options.threshold, made), made)
     except BadFileError as error:
         return [str(error)]
     except OSError as error:
         place = printable(str(options.threshold))
         return [f"{place}: {error.strerror}, so no thresholds were written; name another file"]
     tell_written([options.threshold])
-    for sentence in moved:
-        print(printable(sentence, 600), file=sys.stderr)
+    for move in moved:
+        if move.verdict.startswith("moved"):
+            print(printable(move_words(move), 600), file=sys.stderr)
     if not all(of.device for of in made):
         print(
             "the files name no GPU, so the thresholds are for any; --device=NAME says which",

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which crossovers of another program's benchmarks have moved from one commit to the next."""
+"""Which sizes from which a GPU wins have moved: from one commit to the next, or since they were
+written into a file of thresholds."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossover_bench.answers.two.answered import Answered
-from crossover_bench.curves.crossover import Crossover
-from crossover_bench.curves.crossover_words import crossover_words
-from crossover_bench.curves.problem import Answer
+from crossover_bench.answers.two.threshold import Threshold
 from crossover_bench.show.tables.cells import Field, shown_field, table_of, text_field
 from crossover_bench.show.tables.table import Table
 from crossover_bench.words import units
@@ -17,15 +15,21 @@ from crossover_bench.words.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A problem's answer `before` and `after`."""
+    """A problem's threshold `before` and `after`."""
 
-    before: Answer
-    after: Answer
+    before: Threshold
+    after: Threshold
+
+    @property
+    def title(self) -> str:
+        """Of what: "sort", "sort on NVIDIA H200"."""
+        device = self.after.device or self.before.device
+        return f"{self.after.problem} on {device}" if device else self.after.problem
 
     @property
     def verdict(self) -> str:
-        """Whether the crossover has moved: surely, where the intervals do not overlap."""
-        first, second = (_reach(answer.crossover) for answer in (self.before, self.after))
+        """Whether it has moved: surely, where the intervals do not overlap."""
+        first, second = map(_reach, (self.before, self.after))
         if first is None or second is None:
             return "not sure"
         if first[0] > second[1]:
@@ -33,32 +37,33 @@ class Move:
         return "moved up" if second[0] > first[1] else "same within intervals"
 
 
-def _reach(crossover: Crossover) -> tuple[float, float] | None:
-    """Between which sizes the crossover surely lies; None where too few repetitions tell."""
-    if crossover.medians:
+def _reach(of: Threshold) -> tuple[float, float] | None:
+    """Between which sizes it surely lies; None where nothing is sure."""
+    if of.low is None and of.high is None:
         return None
-    if crossover.kind == "always":
-        return 0.0, crossover.sizes[0]
-    if crossover.kind == "never":
-        return crossover.sizes[-1], math.inf
-    low, high = crossover.low, crossover.high
-    return 0.0 if low is None else low, math.inf if high is None else high
+    return of.low or 0.0, math.inf if of.high is None else of.high
 
 
-def moves(before: Sequence[Answered], after: Sequence[Answered]) -> list[Move]:
-    """Of each problem that both have."""
-    known = {of.answer.problem.title: of.answer for of in before}
-    return [
-        Move(known[title], of.answer) for of in after if (title := of.answer.problem.title) in known
-    ]
+def moves(before: Sequence[Threshold], after: Sequence[Threshold]) -> list[Move]:
+    """Of each problem that both have, on the same device: one without a name is any."""
+    pairs = ((_same(of, before), of) for of in after)
+    return [Move(known, of) for known, of in pairs if known]
+
+
+def _same(of: Threshold, every: Sequence[Threshold]) -> Threshold | None:
+    """The one of `every` for the problem and device of `of`: the most exact name of it counts."""
+    known = [each for each in every if each.problem == of.problem]
+    if not of.device:
+        return known[0] if len(known) == 1 else None
+    fitting = [each for each in known if each.device in of.device]
+    return max(fitting, key=lambda each: len(each.device), default=None)
 
 
 def move_words(move: Move) -> str:
     """ "sort, moved up: from n = 7,500 (7,000 to 8,100) before, from n = 9,900 (9,100 to 11,000)
     now."."""
-    first, second = (crossover_words(of.crossover) for of in (move.before, move.after))
-    title = printable(move.after.problem.title, 120)
-    return f"{title}, {move.verdict}: {first} before, {second} now."
+    before, after = move.before.answer, move.after.answer
+    return f"{printable(move.title, 200)}, {move.verdict}: {before} before, {after} now."
 
 
 def moves_table(moved: Sequence[Move]) -> Table:
@@ -68,14 +73,14 @@ def moves_table(moved: Sequence[Move]) -> Table:
         return shown_field(
             f"{of}_{key}",
             title,
-            lambda move: getattr(getattr(move, of).crossover, key),
+            lambda move: getattr(getattr(move, of), key),
             units.size,
             {"before": "before", "after": "now"}[of],
         )
 
     columns = (("size", "from"), ("low", "low"), ("high", "high"))
     fields = (
-        text_field("problem", "problem", lambda move: move.after.problem.title),
+        text_field("problem", "problem", lambda move: move.title),
         text_field("verdict", "crossover", lambda move: move.verdict),
         *(end(of, *column) for of in ("before", "after") for column in columns),
     )

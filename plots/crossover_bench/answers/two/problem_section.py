@@ -29,15 +29,17 @@ _LEAD = (
 )
 
 
-def rows_section(timings: Sequence[Timing], apply: Map) -> tuple[list[Section], list[str]]:
+def rows_section(
+    timings: Sequence[Timing], wanted: Wanted, apply: Map
+) -> tuple[list[Section], list[str]]:
     """The section on `timings`, for the report, none where there are none; and a sentence for each
     problem without an answer. `apply` draws, perhaps several charts at once."""
     if not timings:
         return [], []
     try:
-        problems = problems_of(timings, Wanted())
+        problems = problems_of(timings, wanted)
     except AskError as error:
-        return [], [f"{printable(str(timings[0].source.path))}: {error}; crossover two takes these"]
+        return [], [f"{printable(str(timings[0].source.path))}: {error}"]
     known, faults = answered(problems)
     return ([section(known, problems.left_out, Context(map=apply))] if known else []), faults
 

@@ -7,7 +7,6 @@ which it is read again. Texts come from files, so none may end a comment or a li
 """
 
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -26,7 +25,7 @@ from crossover_bench.words.text import printable
 ENDINGS = (".h", ".hpp", ".json")
 _KEY = "crossover_thresholds"
 _MARK = "  // entry: "
-_REMEDY = "name a file of thresholds, or one that is not there yet"
+_REMEDY = "name a file that crossover two --threshold has written"
 _NEVER = 2**64 - 1
 _LONGEST = 200  # characters of a text
 _PLAIN = " _-.,:;=<>()[]/+*"  # stands for itself in a literal
@@ -75,8 +74,9 @@ constexpr std::uint64_t threshold(std::string_view problem, std::string_view dev
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """From which `size` on the GPU called `device` wins `problem`, in what `measure` names: 0 for
-    all sizes measured, None for none. [`low`, `high`] is the 95 % interval, as Crossover has it;
-    `answer` says it in words, `machine` where it was measured."""
+    all sizes measured, None for none. [`low`, `high`] is its 95 % interval, of which an end beyond
+    the sizes measured is None; both are None where nothing is sure. `answer` says it in words,
+    `machine` where it was measured."""
 
     problem: str
     device: str
@@ -102,16 +102,27 @@ def thresholds_of(known: Iterable[Answered], device: str = "") -> list[Threshold
 def _threshold(answer: Answer, sources: Sequence[Source], device: str) -> Threshold:
     crossover = answer.crossover
     named = device or next((of.device_name for of in sources if of.device_name), "")
+    low, high = _interval(crossover)
     return Threshold(
         problem=printable(answer.problem.title, _LONGEST),
         device=printable(named, _LONGEST),
         measure=printable(answer.problem.measure, _LONGEST),
         size=_size(crossover),
-        low=crossover.low,
-        high=crossover.high,
+        low=low,
+        high=high,
         answer=verdict(answer),
         machine=printable("; ".join(dict.fromkeys(map(_machine, sources))), 2 * _LONGEST),
     )
+
+
+def _interval(crossover: Crossover) -> tuple[float | None, float | None]:
+    """That of a size beyond those measured begins at the largest of them, or ends at the
+    smallest."""
+    if crossover.kind == "always":
+        return None, crossover.sizes[0]
+    if crossover.kind == "never":
+        return crossover.sizes[-1], None
+    return crossover.low, crossover.high
 
 
 def _size(crossover: Crossover) -> int | None:
@@ -134,37 +145,15 @@ def _machine(source: Source) -> str:
 # ---- files
 
 
-def write(path: Path, thresholds: Sequence[Threshold]) -> list[str]:
+def write(path: Path, thresholds: Sequence[Threshold]) -> list[Threshold]:
     """Writes `thresholds` into `path`, beside those of other problems and devices that it has;
-    returns a sentence for each that has moved. Raises BadFileError where it is another file, and
-    OSError."""
-    by_place = {(of.problem, of.device): of for of in _known(path)}
-    moved = [
-        f"{of.problem}: the threshold has moved: {before.answer} before, {of.answer} now"
-        for of in thresholds
-        if (before := by_place.get((of.problem, of.device))) and _has_moved(before, of)
-    ]
-    by_place |= {(of.problem, of.device): of for of in thresholds}
+    returns those that it had. Raises BadFileError where it is another file, and OSError."""
+    before = read(path) if os.path.lexists(path) else []
+    by_place = {(of.problem, of.device): of for of in (*before, *thresholds)}
     entries = [by_place[place] for place in sorted(by_place)]
     text = _as_json(entries) if path.suffix == ".json" else _as_header(entries)
     path.write_text(text, encoding="utf-8")
-    return moved
-
-
-def _has_moved(before: Threshold, now: Threshold) -> bool:
-    """Whether the intervals do not overlap."""
-    (low, high), (other_low, other_high) = _reach(before), _reach(now)
-    return low > other_high or other_low > high
-
-
-def _reach(threshold: Threshold) -> tuple[float, float]:
-    """Between which sizes it lies."""
-    low, high = threshold.low, threshold.high
-    if threshold.size is None:
-        return math.inf if low is None else low, math.inf
-    if threshold.size == 0:
-        return 0.0, high or 0.0
-    return low or 0.0, math.inf if high is None else high
+    return before
 
 
 def _as_json(entries: Sequence[Threshold]) -> str:
@@ -192,10 +181,8 @@ def _literal(text: str) -> str:
     return '"' + "".join(map(written, text)) + '"'
 
 
-def _known(path: Path) -> list[Threshold]:
-    """What `path` has; nothing where there is no such file."""
-    if not os.path.lexists(path):
-        return []
+def read(path: Path) -> list[Threshold]:
+    """What write() has written into `path`; raises BadFileError."""
     try:
         text = text_of(path, _REMEDY)
         if path.suffix == ".json":
