@@ -43,16 +43,30 @@ _NVBENCH: dict[Literal["cpu", "gpu"], str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Two:
+    """What crossover_bench.two() says of its rows: the problem's name, what its size is called, the
+    device of all its sides where that is one, and of each beginning of rows' names which side they
+    are of, and in whose place: that of the first ("cpu") or of the others."""
+
+    name: str
+    measure: str
+    both: Literal["cpu", "gpu"] | None
+    sides: Mapping[str, tuple[str, Literal["cpu", "gpu"]]]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The file of timings; `facts` say of its machine and program what the file does, in words.
     `divides` says whether its library has divided times of several threads by their number; None
-    where the file does not tell."""
+    where the file does not tell. `two` is there where crossover_bench.two() has saved it."""
 
     path: Path
     executable: str = ""
     device_name: str = ""  # of its GPU
     facts: Mapping[str, str] = field(default_factory=dict)
     divides: bool | None = None
+    two: Two | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,9 @@ class Timing:
     """One benchmark: `seconds` of an iteration, one for each repetition. `failure` says why there
     are none. Where it `is_made`, the file has only aggregates, and `seconds` are numbers with their
     median and deviation. `threads` ran copies of it at once, and `seconds` are theirs divided by
-    their number, as far as the source tells how. `device` is known of nvbench alone."""
+    their number, as far as the source tells how. `device` is known of nvbench alone. Of each
+    repetition of crossover_bench.two() `processes` has the number of its process, `copies` the
+    seconds of both copies."""
 
     name: str
     source: Source
@@ -69,6 +85,8 @@ class Timing:
     is_made: bool = False
     threads: int = 1
     device: Literal["cpu", "gpu"] | None = None
+    processes: tuple[int, ...] = ()
+    copies: tuple[float, ...] = ()
 
 
 def timings_of(path: Path, text: str) -> list[Timing]:
@@ -106,7 +124,27 @@ def _source(path: Path, context: Mapping[str, Any]) -> Source:
     keys = ("date", "host_name", "executable", "num_cpus", "mhz_per_cpu", "library_version")
     facts = {key: _text(context[key]) for key in keys if key in context}
     gpu = next((context[key] for key in _GPU_KEYS if isinstance(context.get(key), str)), "")
-    return Source(path, facts.get("executable", ""), gpu, facts, _divides(context))
+    return Source(path, facts.get("executable", ""), gpu, facts, _divides(context), _two(context))
+
+
+def _two(context: Mapping[str, Any]) -> Two | None:
+    told = context.get("two")
+    if not isinstance(told, dict) or told.get("both") not in (None, "cpu", "gpu"):
+        return None
+    sides, remarks = told.get("sides"), told.get("remarks")
+    if not isinstance(sides, dict) or not isinstance(remarks, list):
+        return None
+    known = {
+        stem: (printable(side[0], 80), side[1])
+        for stem, side in sides.items()
+        if isinstance(side, list) and len(side) == 2 and side[1] in ("cpu", "gpu")
+        if isinstance(side[0], str)
+    }
+    if {device for _, device in known.values()} != {"cpu", "gpu"}:
+        return None
+    name, measure = (printable(_text(told.get(key)), 80) for key in ("name", "measure"))
+    words = tuple(printable(_text(of), 400) for of in remarks)
+    return Two(name, measure, told.get("both"), known, words)
 
 
 def _divides(context: Mapping[str, Any]) -> bool | None:
@@ -137,6 +175,8 @@ class _Benchmark:
 
     threads: int
     seconds: list[float] = field(default_factory=list)
+    processes: list[int] = field(default_factory=list)
+    copies: list[float] = field(default_factory=list)
     failure: str = ""
     aggregates: dict[str, float] = field(default_factory=dict)
     repetitions: int = 0
@@ -152,8 +192,12 @@ def _timings(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[Timi
         of = benchmarks.setdefault(name, _Benchmark(_threads(name, row)))
         seconds, fault = _seconds_of(row)
         if not aggregate:
-            of.seconds += [seconds] if seconds else []
             of.failure = of.failure or fault
+            if seconds:
+                of.seconds.append(seconds)
+                of.processes.append(int(_least_of(row, "process")))
+                copies = (_least_of(row, f"{key}_seconds") for key in ("brought", "fetched"))
+                of.copies.append(sum(copies))
         elif aggregate in _AGGREGATES and not _is_share(row, aggregate):
             value = _number(row.get("real_time")) * _scale(row)
             if seconds or (aggregate == "stddev" and value == 0):
@@ -167,7 +211,8 @@ def _timings(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[Timi
         pieces = of.threads if source.divides is False and of.threads > 1 else 1
         each = tuple(time / pieces for time in times)
         failure = "" if each else of.failure or "no time"
-        yield Timing(name, source, each, failure, is_made, of.threads)
+        of_two = (tuple(of.processes), tuple(of.copies)) if source.two and not is_made else ()
+        yield Timing(name, source, each, failure, is_made, of.threads, None, *of_two)
 
 
 def _kind(row: Mapping[str, Any], names: set[str]) -> tuple[str, str]:
@@ -224,6 +269,12 @@ def _number(value: object) -> float:
         return float(value)
     except (ValueError, OverflowError):
         return math.nan
+
+
+def _least_of(row: Mapping[str, Any], key: str) -> float:
+    """A number from 0 on; 0 for what is none."""
+    value = _number(row.get(key))
+    return value if 0 <= value < _MOST else 0.0
 
 
 def _is_share(row: Mapping[str, Any], aggregate: str) -> bool:

@@ -146,20 +146,16 @@ class Answer:
         return {name: [line[place] for line in lines] for place, name in enumerate(names)}
 
     def save(self, path: str | Path) -> None:
-        """Writes all samples as Google Benchmark writes its repetitions, which `crossover two`
-        reads. A row's name has device, side and n; its time is that of a call."""
+        """Writes all samples as Google Benchmark writes its repetitions; `crossover two` gives the
+        same answer of them. A row's name has device, side and n; its time is that of a call."""
         text = json.dumps({"context": self._context(), "benchmarks": [*self._entries()]}, indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
 
     def _entries(self) -> Iterator[dict[str, Any]]:
-        title = self._stay.problem.name
-        work = title if title.isidentifier() else "two"
+        stems = self._stems()
         for row in self.rows:
             samples = self._samples[row.side][row.n]
-            # Where all are on one device, a side's name is all that tells it.
-            is_plain = row.side == row.device or self._stay.problem.both
-            side = row.side if is_plain else f"{row.side}_{row.device}"
-            name = f"{work}/{side}/{_MEASURE}:{row.n}"
+            name = f"{stems[row.side]}/{_MEASURE}:{row.n}"
             for place, (number, sample) in enumerate(samples):
                 yield {
                     "name": name,
@@ -176,14 +172,42 @@ class Answer:
                     "brought_seconds": sample.brought,
                     "fetched_seconds": sample.fetched,
                 }
+        for side, way in zip(stems, self._stay.problem.ways, strict=True):
+            for size, reason in way.failures.items():
+                yield {
+                    "name": f"{stems[side]}/{_MEASURE}:{size:.0f}",
+                    "run_type": "iteration",
+                    "error_occurred": True,
+                    "error_message": reason,
+                }
 
-    @staticmethod
-    def _context() -> dict[str, Any]:
+    def _stems(self) -> dict[str, str]:
+        """What names of rows begin with, by side."""
+        title, both = self._stay.problem.name, self._stay.problem.both
+        work = title if title.isidentifier() else "two"
+        devices = {row.side: row.device for row in self.rows}
+        return {
+            side: f"{work}/{side}"
+            if both or side == devices[side]
+            else f"{work}/{side}_{devices[side]}"
+            for side in self._samples
+        }
+
+    def _context(self) -> dict[str, Any]:
+        problem = self._stay.problem
+        ways = zip(self._stems().values(), problem.ways, strict=True)
         return {
             "date": datetime.now().astimezone().isoformat(timespec="seconds"),
             "executable": "crossover_bench.two",
             "num_cpus": os.cpu_count() or 1,
             "library_build_type": "release",
+            "two": {
+                "name": problem.name,
+                "measure": problem.measure,
+                "both": problem.both,
+                "sides": {stem: [way.word, way.device] for stem, way in ways},
+                "remarks": list(problem.remarks),
+            },
         }
 
 

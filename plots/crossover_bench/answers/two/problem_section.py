@@ -63,7 +63,7 @@ def section(known: Sequence[Answered], left_out: Sequence[str], context: Context
         anchor="google-benchmark",
         blocks=tuple(blocks),
         tables=(_crossovers(known),) if len(known) > 1 else (),
-        notes=tuple(filter(None, (*left_out, spread_words(added), _LEAD))),
+        notes=tuple(filter(None, (*left_out, spread_words(added), _lead(known)))),
     )
 
 
@@ -73,7 +73,7 @@ def tables(known: Sequence[Answered], left_out: Sequence[str]) -> tuple[Table, .
     remarks = dict.fromkeys(remark for of in known for remark in of.asked.problem.remarks)
     taken = dict.fromkeys(of.asked.taken for of in known)
     crossovers = _crossovers(known)
-    notes = (*crossovers.notes, *left_out, *remarks, *taken, _LEAD)
+    notes = tuple(filter(None, (*crossovers.notes, *left_out, *remarks, *taken, _lead(known))))
     return (
         replace(crossovers, notes=notes),
         *(sizes_table(of.answer) for of in known),
@@ -98,7 +98,12 @@ def first_words(of: Answered) -> str:
 def points(of: Answered) -> Iterator[str]:
     """The other sentences."""
     yield from details(of.answer)
-    yield of.asked.taken
+    if of.asked.taken:
+        yield of.asked.taken
+
+
+def _lead(known: Sequence[Answered]) -> str:
+    return "" if all(of.asked.is_verified for of in known) else _LEAD
 
 
 def _draw(of: Answer) -> Sequence[Chart]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crossover_bench.answers.two.saved import saved_problems
 from crossover_bench.answers.two.sides import (
     AskError,
     Item,
@@ -54,12 +55,14 @@ _FEW = (
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A problem of files, and the same with data that is `copied` each time, which comes on top of
-    the GPU's times. `taken` says in a sentence what was taken for what; `sources` are its files."""
+    the GPU's times. `taken` says in a sentence what was taken for what, unless the files did;
+    `sources` are its files. `is_verified` says that results were compared."""
 
     problem: Problem
     taken: str
     sources: tuple[Source, ...]
     copied: Problem | None = None
+    is_verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,20 @@ class Found:
 
 
 def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
-    """What `timings` answer; raises AskError where that is not clear."""
+    """What `timings` answer; raises AskError where that is not clear. Files that
+    crossover_bench.two() has saved say it, unless `wanted` says otherwise."""
+    if wanted != Wanted():
+        return _by_names(timings, wanted)
+    saved = tuple(
+        Asked(problem, "", _sources(of), copied, is_verified=True)
+        for problem, copied, of in saved_problems(timings)
+    )
+    others = [of for of in timings if not of.source.two]
+    found = _by_names(others, wanted) if others else Found((), ())
+    return replace(found, asked=(*saved, *found.asked))
+
+
+def _by_names(timings: Sequence[Timing], wanted: Wanted) -> Found:
     items = items_of(timings)
     left_out = []
     told = [of for of in items if _is_alone(of) or of.timing.source.divides is not None]
@@ -111,6 +127,10 @@ def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
         why = f'; row "{name}" has no time: {printable(failed.failure, 100)}' if failed else ""
         raise AskError(faults[0] + why)
     return Found(tuple(asked), (*left_out, *map(sentence, faults[:-1])))
+
+
+def _sources(timings: Sequence[Timing]) -> tuple[Source, ...]:
+    return tuple({of.source.path: of.source for of in timings}.values())
 
 
 def _is_alone(item: Item) -> bool:
@@ -174,7 +194,7 @@ def _asked(group: Sequence[Item], wanted: Wanted, once: Sequence[Item]) -> Itera
             continue
         common = dict(zip(others, values, strict=True))
         words = {_word(key): str(common[key]) for key in others}
-        sources = tuple({of.timing.source.path: of.timing.source for of in items}.values())
+        sources = _sources([of.timing for of in items])
         if problem := _problem([*filter(_is_alone, items)], size, words, shared):
             copied = _copied(problem, _brought(once, size, common)) if once else None
             yield Asked(problem, _taken(problem), sources, copied)

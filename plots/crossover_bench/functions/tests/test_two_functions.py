@@ -5,6 +5,7 @@ A made-up CuPy stands for a device: its calls return at once and its arrays are 
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from crossover_bench.answers.two.answered import answered
+from crossover_bench.answers.two.problems import problems_of
+from crossover_bench.answers.two.sides import Wanted
+from crossover_bench.curves.problem_words import lead_of_both, sentences
+from crossover_bench.files.google_benchmark import timings_of
 from crossover_bench.functions import isolated, kinds, measure
 from crossover_bench.functions.equal import difference
 from crossover_bench.functions.progress import teller
@@ -24,6 +30,7 @@ from crossover_bench.functions.tests import fake_device
 from crossover_bench.functions.tests.fake_device import WORK
 from crossover_bench.functions.two import two
 from crossover_bench.place import PACKAGE
+from crossover_bench.shell.cli import main
 
 
 @pytest.fixture
@@ -353,6 +360,63 @@ def test_the_answer_as_text_picture_frame_and_file(cupy, tmp_path, monkeypatch):
     answer.save(tmp_path / "file.json")
     rows = json.loads((tmp_path / "file.json").read_text("utf-8"))["benchmarks"]
     assert len(rows) == len(frame["n"])
+
+
+def read_again(answer, path, **wanted):
+    """The answers that `crossover two` gives of the saved file."""
+    answer.save(path)
+    found = problems_of(timings_of(path, path.read_text("utf-8")), Wanted(**wanted))
+    known, faults = answered(found)
+    assert not faults and not found.left_out
+    return known
+
+
+def test_a_saved_file_has_the_same_answer(cupy, tmp_path):
+    devices = {"numpy": "cpu", "stable": "cpu", "slow": "gpu", "fast": "gpu"}
+    sides = {"numpy": np.sort, "stable": partial(np.sort, kind="stable")}
+    answer = ask(**sides, slow=cupy.slow, fast=cupy.sort, devices=devices)
+    (known,) = read_again(answer, tmp_path / "file.json")
+    assert lead_of_both(known.answer, known.copied) == answer.sentences[0]
+    assert sentences(known.answer)[1:] == answer.sentences[1:]
+    for told, saved in ((answer._stay, known.answer), (answer._copied, known.copied)):
+        for way, same in zip(told.problem.ways, saved.problem.ways, strict=True):
+            assert (way.word, way.device, way.instances) == (same.word, same.device, same.instances)
+            assert all(same.seconds[n] == pytest.approx(way.seconds[n]) for n in way.seconds)
+
+
+def test_a_saved_file_of_one_device_has_the_same_answer_and_what_failed(tmp_path, monkeypatch):
+    def fails(array):
+        if len(array) > 100:
+            raise MemoryError("no room")
+        return np.sort(array)
+
+    answer = ask(n=(10, 20, 200), **{**CPU2, "second": fails})
+    (known,) = read_again(answer, tmp_path / "file.json")
+    assert sentences(known.answer) == answer.sentences and known.copied is None
+    wanted = {"cpu": re.compile("second"), "gpu": re.compile("first")}
+    (known,) = read_again(answer, tmp_path / "file.json", **wanted)
+    assert known.asked.problem.of("cpu")[0].word == "two/second"
+
+
+@pytest.mark.parametrize(
+    "two",
+    [
+        3,
+        {"both": "x", "sides": {}, "remarks": []},
+        {"sides": {"sort/cpu": ["a", "tpu"], "x": 3, "y": [[], "cpu"]}, "remarks": []},
+        {"sides": {"sort/x": ["a", "cpu"], "sort/none": ["b", "gpu"]}, "remarks": [[]]},
+        {"both": "cpu", "sides": {"sort/x": ["", "cpu"], "sort/none": ["", "gpu"]}, "remarks": []},
+    ],
+)
+def test_what_a_saved_file_says_wrongly_is_no_traceback(cupy, tmp_path, capsys, two):
+    path = tmp_path / "file.json"
+    ask(cpu=np.sort, gpu=cupy.sort).save(path)
+    document = json.loads(path.read_text("utf-8"))
+    document["context"]["two"] = two
+    path.write_text(json.dumps(document), encoding="utf-8")
+    is_without_rows = isinstance(two, dict) and "sort/none" in two["sides"]
+    assert main(["two", str(path)]) == (2 if is_without_rows else 0)
+    assert ("has a time" in capsys.readouterr().err) == is_without_rows
 
 
 def test_more_sides_are_compared_by_name(cupy):

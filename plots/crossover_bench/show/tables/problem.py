@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of problems: a line for each answer, and of one problem a line for each size."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crossover_bench.curves.crossover import SpeedUp
@@ -27,13 +27,15 @@ def crossovers_table(answers: Sequence[Answer]) -> Table:
     """A line for each way of the GPU of each of `answers`, against the best of the CPU's. Where
     repetitions are too few, that is what their medians say, without an interval."""
     numbers = dict.fromkeys(key for answer in answers for key in answer.problem.common)
+    alike = any(answer.problem.both for answer in answers)
+    first, second = ("first", "second") if alike else ("CPU", "GPU")
     fields = (
         text_field("problem", "problem", lambda of: replace(of[0].problem, common={}).title),
         *(_number(key) for key in numbers),
-        text_field("cpu", "CPU", lambda of: of[1].cpu.words.there),
-        text_field("gpu", "GPU", lambda of: of[1].gpu.words.there),
+        text_field("cpu", first, lambda of: of[1].cpu.words.there),
+        text_field("gpu", second, lambda of: of[1].gpu.words.there),
         text_field("measure", "over", lambda of: of[1].measure),
-        *crossover_fields("GPU wins from", lambda of: of[1]),
+        *crossover_fields(f"{second} wins from", lambda of: of[1]),
         for_programs(count_field("repetitions", "repetitions", lambda of: of[0].fewest)),
         *_end("smallest", 0),
         *_end("largest", -1),
@@ -45,7 +47,8 @@ def crossovers_table(answers: Sequence[Answer]) -> Table:
         for each in answer.compared
     ]
     spreads = dict.fromkeys(spread_words(answer.spreads) for answer in answers)
-    return table_of("From which size the GPU wins", lines, fields, filter(None, spreads))
+    title = f"From which size the {second} wins"
+    return table_of(title, lines, fields, filter(None, spreads))
 
 
 def _end(name: str, place: int) -> tuple[Field, Field]:
@@ -83,18 +86,19 @@ class _Line:
 def sizes_table(answer: Answer) -> Table:
     """A line for each size of a problem; the faster side's time is bold where it is sure."""
     notes: dict[str, int] = {}
+    sides = dict(zip(SIDES, answer.problem.sides, strict=True))
 
     def size(of: _Line) -> Cell:
         return Cell(units.count(of.size), of.size, marks=marks(of.failures, notes))
 
     fields = (
         (Column("size", answer.problem.measure, True), size),
-        *(field for device in SIDES for field in (_way(answer, device), _seconds(device))),
+        *(field for device in SIDES for field in (_way(answer, device), _seconds(device, sides))),
         number_field("speed_up", "SPEEDUP", lambda of: of.speed_up and of.speed_up.ratio),
         *interval_fields(),
-        text_field("faster", "faster", _faster),
+        text_field("faster", "faster", lambda of: _faster(of, sides)),
     )
-    title = f"{answer.problem.title}: SPEEDUP = CPU time / GPU time"
+    title = f"{answer.problem.title}: SPEEDUP = {sides['cpu']} time / {sides['gpu']} time"
     return table_of(title, _lines(answer), fields, notes)
 
 
@@ -105,11 +109,12 @@ def _part(line: _Line, device: str, place: int) -> str | float | None:
 
 def _way(answer: Answer, device: Device) -> Field:
     """The column of the fastest way of a side, which only programs need where there is one."""
-    field = text_field(device, "way", lambda of: _part(of, device, 0), device.upper())
+    side = answer.problem.sides[SIDES.index(device)]
+    field = text_field(device, "way", lambda of: _part(of, device, 0), side)
     return field if len(answer.problem.of(device)) > 1 else for_programs(field)
 
 
-def _seconds(device: str) -> Field:
+def _seconds(device: Device, sides: Mapping[Device, str]) -> Field:
     def cell(line: _Line) -> Cell:
         seconds = _part(line, device, 1)
         if not isinstance(seconds, float):
@@ -117,14 +122,14 @@ def _seconds(device: str) -> Field:
         wins = line.speed_up is not None and line.speed_up.winner == device
         return Cell(units.seconds(seconds), seconds, bold=wins)
 
-    return Column(f"{device}_seconds", "time", True, device.upper()), cell
+    return Column(f"{device}_seconds", "time", True, sides[device]), cell
 
 
-def _faster(line: _Line) -> str | None:
-    speed_up = line.speed_up
-    if speed_up is None:
+def _faster(line: _Line, sides: Mapping[Device, str]) -> str | None:
+    if line.speed_up is None:
         return None
-    return speed_up.winner.upper() if speed_up.winner else "not sure"
+    winner = next((device for device in SIDES if device == line.speed_up.winner), None)
+    return sides[winner] if winner else "not sure"
 
 
 def _lines(answer: Answer) -> list[_Line]:
