@@ -158,7 +158,10 @@ def answer(problem: Problem) -> Answer:
         )
     common = {"family": problem.name, **{_key(key): text for key, text in problem.common.items()}}
     compared = [
-        Comparison(common, problem.measure, best, gpu, _crossover(best, gpu, problem))
+        Comparison(
+            *(common, problem.measure, best, gpu),
+            _crossover(best, gpu, problem, "" if gpu is best_gpu else gpu.words.how),
+        )
         for gpu in dict.fromkeys((best_gpu, *gpus))
         if best.meets(gpu)
     ]
@@ -176,11 +179,13 @@ def _best_of(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"the best of {listed(words)}"
 
 
-def _crossover(cpu: Curve, gpu: Curve, problem: Problem) -> Crossover:
-    """The crossover; where repetitions are too few, the medians of which are all that is known."""
-    crossover = find_crossover(cpu, gpu, problem.measure, problem.sides)
+def _crossover(cpu: Curve, gpu: Curve, problem: Problem, way: str) -> Crossover:
+    """The crossover; where repetitions are too few, the medians of which are all that is known.
+    `way` names one of several that stand for the second side."""
+    sides = (problem.sides[0], way) if way and problem.both else problem.sides
+    crossover = find_crossover(cpu, gpu, problem.measure, sides)
     return (
-        replace(crossover, medians=by_medians(cpu, gpu, problem.measure, problem.sides))
+        replace(crossover, medians=by_medians(cpu, gpu, problem.measure, sides))
         if crossover.medians
         else crossover
     )

@@ -8,7 +8,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,7 @@ from crossover_bench.words.text import printable
 
 FEWEST = 5  # samples of a size: with fewer there is no interval (curves/statistics.py)
 PASSES = 15
-_ROUNDS = 4  # of sizes that are added, two a round
+_ROUNDS = 4  # of sizes that are added, two a round at each place
 _NEAR = 1.05  # sizes that are nearer than this factor tell nothing new
 _TELLING_SECONDS = 0.05  # of a size in a pass: below, what grows with n is hidden by what does not
 _STEEPEST = 4.0  # power of n that the time of a larger size is expected to grow with
@@ -82,13 +82,15 @@ class Measurement:
         self._passes(sorted(self.prepared), PASSES, reserve)
         for _ in range(_ROUNDS if between else 0):
             added = self._between()
+            while added and self._expected([of[0] for of in added]) * (FEWEST + 3) > self.left:
+                added.pop()
             ends = [size for pair in added for size in pair[1:]]
             new = [size for size, *_ in added]
-            if not new or self._expected(new) * (FEWEST + 2) > self.left:
+            if not new:
                 break
             for size in new:
                 self._scout(size)
-            self._passes(sorted({*new, *ends} & self.prepared.keys()), PASSES, 0.0)
+            self._passes(sorted({*new, *ends} & self.prepared.keys()), PASSES, 0.0, new)
         fewest = min((len(pair[0].samples) for pair in self.prepared.values()), default=PASSES)
         self._passes(sorted(self.prepared), PASSES - fewest, 0.0)
 
@@ -197,16 +199,21 @@ class Measurement:
 
     # ---- passes
 
-    def _passes(self, sizes: list[int], count: int, reserve: float) -> None:
+    def _passes(
+        self, sizes: list[int], count: int, reserve: float, between: Collection[int] = ()
+    ) -> None:
         """Samples `sizes` `count` times, until `reserve` seconds of the budget are left; FEWEST
-        times in any case, if need be without the largest."""
+        times in any case, if need be without those `between` others, and then the largest."""
         for number in range(count if sizes else 0):
             fewest = min(len(self.prepared[size][0].samples) for size in sizes)
             cost = sum(self._costs[size] for size in sizes)
             while len(sizes) > 2 and (FEWEST - fewest) * cost > self.left:
-                cost -= self._costs[sizes[-1]]
-                del self.prepared[sizes.pop()]
-                self.last = sizes[-1]
+                dropped = next((size for size in reversed(sizes) if size in between), sizes[-1])
+                cost -= self._costs[dropped]
+                sizes.remove(dropped)
+                del self.prepared[dropped]
+                if dropped not in between:
+                    self.last = sizes[-1]
                 fewest = min(len(self.prepared[size][0].samples) for size in sizes)
             if fewest >= FEWEST and self.left - cost < reserve:
                 return
@@ -235,23 +242,29 @@ class Measurement:
     # ---- sizes between
 
     def _between(self) -> list[tuple[int, int, int]]:
-        """Sizes to be added where the faster side changes last, each with its neighbours."""
+        """Sizes to be added, each with its neighbours, the most useful first: where the faster
+        group changes last, and where the faster of the first group and of each other side does."""
+        first, others = split(self.sides)
+        rivals = [others, *([other] for other in others if len(others) > 1)]
         pairs = [*pairwise(sorted(self.prepared))]
-        changes = [pair for pair in pairs if len({self._faster(size) for size in pair}) > 1]
-        if not changes:
-            return []
-        low, high = changes[-1]
-        steps = (round(low * (high / low) ** (third / 3)) for third in (1, 2))
-        new = [size for size in dict.fromkeys(steps) if low * _NEAR < size < high / _NEAR]
-        return [(size, low, high) for size in new]
+        places: dict[tuple[int, int], None] = {}
+        for rival in rivals:
+            changes = [
+                pair for pair in pairs if len({self._wins(size, first, rival) for size in pair}) > 1
+            ]
+            places |= dict.fromkeys(changes[-1:])
+        return [
+            (size, low, high)
+            for low, high in places
+            for size in dict.fromkeys(round(low * (high / low) ** (third / 3)) for third in (1, 2))
+            if low * _NEAR < size < high / _NEAR
+        ]
 
-    def _faster(self, size: int) -> int:
-        """The place of the faster side's group: 0 is that of the first side, with the others on
-        the CPU where some are on a device."""
-        groups = split(self.sides)
+    def _wins(self, size: int, first: Sequence[Ready], second: Sequence[Ready]) -> bool:
+        """Whether the fastest side of `first` is faster than that of `second`."""
         medians = {ready.side.name: median_call(ready) for ready in self.prepared[size]}
-        best = [min(medians[side.name] for side in group) for group in groups]
-        return best.index(min(best))
+        best = [min(medians[side.name] for side in group) for group in (first, second)]
+        return best[0] <= best[1]
 
 
 def _reason(error: Exception) -> str:

@@ -143,3 +143,4 @@ def test_ways_of_one_device_are_called_by_their_names():
     assert "where vectors overtakes serial" in draw_problem(told).pictures.svg.decode()
     several = asked(SERIAL, other, way("slow", "gpu", EQUAL * 1e-9, 1e-8), both="cpu")
     assert sentences(several)[0].startswith("sort: the best of vectors and slow wins from n = 7,")
+    assert several.compared[1].crossover.question.sides == ("serial", "slow")

@@ -28,6 +28,7 @@ from crossover_bench.functions.progress import teller
 from crossover_bench.functions.side import Side
 from crossover_bench.functions.tests import fake_device
 from crossover_bench.functions.tests.fake_device import WORK
+from crossover_bench.functions.timing import Sample
 from crossover_bench.functions.two import two
 from crossover_bench.place import PACKAGE
 from crossover_bench.shell.cli import main
@@ -142,6 +143,38 @@ def test_a_known_crossing_is_found_between_the_sizes_of_a_range():
     assert len([n for n in sizes if 300 < n < 3_000]) > 2
     assert "second wins from n = " in answer.sentences[0]
     assert all(row.samples >= measure.FEWEST for row in answer.rows)
+
+
+def known(seconds, sizes):
+    """A measurement of the sides in `seconds`, by their formulas, without running any."""
+    sides = [SimpleNamespace(name=name, on_device=False) for name in seconds]
+    measured = measure.Measurement(sides, np.zeros, measure.Check(), 1.0, lambda line: None)
+    for size in sizes:
+        measured.prepared[size] = [
+            SimpleNamespace(side=side, samples=[sample], sample=lambda: None)
+            for side, sample in ((side, Sample(seconds[side.name](size))) for side in sides)
+        ]
+    return measured
+
+
+def test_sizes_come_between_where_each_side_overtakes_the_first():
+    """The second at n = 1,000; the third, which is never the fastest, at 6,000."""
+    formulas = {
+        "first": lambda n: n * 1e-7,
+        "second": lambda n: 5e-5 + n * 5e-8,
+        "third": lambda n: 12e-5 + n * 8e-8,
+    }
+    measured = known(formulas, (100, 500, 3_000, 20_000))
+    assert [low for _, low, _ in measured._between()] == [500, 500, 3_000, 3_000]
+    del formulas["third"]
+    assert [low for _, low, _ in known(formulas, (100, 500, 3_000))._between()] == [500, 500]
+
+
+def test_a_size_between_gives_way_before_the_largest_does():
+    measured = known({"first": float, "second": float}, (100, 500, 3_000))
+    measured._costs = dict.fromkeys(measured.prepared, 1e3)
+    measured._passes([100, 500, 3_000], 5, 0.0, (500,))
+    assert [*measured.prepared] == [100, 3_000] and measured.last is None
 
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_told():
