@@ -110,6 +110,11 @@ def _numba_wait(_: Any) -> Wait:
     return _after(import_module("numba.cuda").synchronize)
 
 
+def _numba_bring(array: Any, device: str) -> Any:
+    """On the CPU its functions take NumPy's arrays."""
+    return array if device == CPU else import_module("numba.cuda").to_device(array)
+
+
 def _rapids_wait(_: Any) -> Wait:
     return _after(import_module("cupy").cuda.runtime.deviceSynchronize)
 
@@ -166,7 +171,7 @@ LIBRARIES = {
         _cuda_place,
         _numba_wait,
         lambda array: array.copy_to_host(),
-        partial(_only_gpu, lambda array: import_module("numba.cuda").to_device(array), "numba"),
+        _numba_bring,
     ),
     "cudf": Library(
         "cuDF",

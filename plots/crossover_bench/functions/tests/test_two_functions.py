@@ -364,11 +364,28 @@ def test_torch_beside_numpy_on_the_cpu():
     )
 
 
-def test_jax_beside_numpy_on_the_cpu():
-    """In an environment of JAX, whose calls return before their work is done on a CPU, too."""
+def test_numba_beside_numpy_on_the_cpu():
+    """Functions that are compiled for the CPU take NumPy's arrays, and compile in their first
+    call."""
+    numba = pytest.importorskip("numba", reason="numba is not installed in this Python")
+    asked = {"numpy": lambda array: array * 2.0, "devices": {"numpy": "cpu", "numba": "cpu"}}
+    answer = ask(**asked, numba=numba.njit(lambda array: array * 2.0))
+    assert all(row.first_seconds > row.seconds for row in answer.rows if row.n == 64)
+    in_place = numba.njit(lambda array: array.sort())
+    answer = ask(numpy=np.ndarray.sort, numba=in_place, devices=asked["devices"])
+    assert "numpy and numba change the input" in " ".join(answer.sentences)
+
+
+def test_jax_beside_numpy_on_the_cpu(monkeypatch):
+    """In an environment of JAX, whose calls return before their work is done on a CPU, too: each is
+    waited for."""
     jax = pytest.importorskip("jax", reason="JAX is not installed in this Python")
     asked = {"numpy": np.sort, "devices": {"numpy": "cpu", "jax": "cpu"}, "n": (100, 1_000)}
+    waits, block = [], jax.block_until_ready
+    monkeypatch.setattr(jax, "block_until_ready", lambda of: waits.append(0) or block(of))
     answer = ask(**asked, jax=jax.numpy.sort, make=lambda n: make(n).astype(np.float32))
+    rows = [row for row in answer.rows if row.side == "jax"]
+    assert len(waits) >= sum(row.samples * row.calls for row in rows)
     assert all(row.first_seconds > row.seconds for row in answer.rows)
     assert "their types differ: float64 and float32" in refused(**asked, jax=jax.numpy.sort)
     assert "JAX sees no GPU" in refused(cpu=np.sort, gpu=jax.numpy.sort) or jax.devices("gpu")
