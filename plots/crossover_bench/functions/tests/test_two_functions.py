@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from crossover_bench import spawned
 from crossover_bench.functions import isolated, kinds, measure
 from crossover_bench.functions.equal import difference
 from crossover_bench.functions.progress import teller
@@ -414,7 +415,7 @@ def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_pickled_is_named(monkeypatch):
-    monkeypatch.setattr(isolated, "find_spec", lambda name: None)
+    monkeypatch.setattr(spawned, "find_spec", lambda name: None)
     told = refused(cpu=np.sort, other=lambda a: a, devices={"other": "cpu"}, isolated=True)
     assert "isolated=True sends make" not in told
     assert "sends other to other processes, and it can't be pickled" in told
