@@ -37,7 +37,7 @@ class _ByName(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise NotSentError(
-                f"{value.__name__} is defined in __main__, which is another one there"
+                f"{value.__name__} is defined in __main__, which another process does not have"
             )
         return NotImplemented
 
@@ -52,10 +52,10 @@ def pickled(value: object) -> bytes:
     try:
         pickler(written).dump(value)
     except NotSentError as error:
-        raise NotSentError(f"{error}: {remedy}") from error
+        raise NotSentError(f"{error}; {remedy}") from error
     except Exception as error:  # pickling may raise anything
         reason = printable(f"{type(error).__name__}: {error}", 160)
-        raise NotSentError(f"it can't be pickled ({reason}): {remedy}") from error
+        raise NotSentError(f"it can't be pickled ({reason}); {remedy}") from error
     return written.getvalue()
 
 

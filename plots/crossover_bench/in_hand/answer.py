@@ -325,10 +325,7 @@ def doubts(answer: Answer) -> Iterator[str]:
         yield f"What it would take on a GPU is not predicted: {printable(answer.no_cards, 300)}."
     if are_alike(answer):
         names = listed([card.name for card in answer.cards])
-        yield (
-            f"On {names} it is predicted to take as long, as the CPU starts operations more slowly "
-            "than any of them computes."
-        )
+        yield f"A step would take equally long on {names}, as they wait for the CPU."
     if answer.cards:
         yield (
             "Predicted are steps of PyTorch's eager loop, in a range for 90 % of cards "

@@ -170,7 +170,7 @@ class _Question:
                 task = sent(self.given, loader, self.places, self.compiles)
                 return False, measured(task, sides, _FOR_PROCESSES * seconds, self.shown.say)
             except NotSentError as error:
-                remarks = (f"It was measured in this process: {error}.",)
+                remarks = (f"It was measured in this process, as new ones can't have it: {error}.",)
             except KeyboardInterrupt:
                 if not any(side.turns for side in sides):
                     raise

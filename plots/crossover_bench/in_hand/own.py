@@ -29,7 +29,7 @@ from crossover_bench.spawned import EndedError, NotSentError, call, pickled
 from crossover_bench.words.text import listed, printable
 
 _NAME = "module"  # of the network in bench's file
-_FOR_BENCH = 0.4  # of the seconds that are left for both, at least
+_FOR_BENCH = 0.25  # of the seconds that are left for both, at least
 _LEAST_SECONDS = 2.0  # in which no module comes in, and nothing is begun
 _REPETITIONS, _REPETITION_SECONDS = 10, 0.1
 _BEYOND_BUDGET = 1.25  # of its budget, after which bench is ended
@@ -236,7 +236,7 @@ def _imported(wanted: _Wanted, seconds: float) -> dict[str, Any]:
     try:
         told = call(bring_in, pickled(wanted), seconds)
     except NotSentError as error:
-        raise NoOwnError(f"the module would come in from another process, and {error}") from error
+        raise NoOwnError(f"the module goes to a new process, and {error}") from error
     except EndedError as error:
         raise NoOwnError(f"the importer ended with {error}") from error
     except subprocess.TimeoutExpired as late:

@@ -23,6 +23,7 @@ from crossover_bench.in_hand import turns  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step, rows_of  # noqa: E402
+from crossover_bench.in_hand.prediction import OnCard  # noqa: E402
 from crossover_bench.in_hand.progress import progress  # noqa: E402
 from crossover_bench.in_hand.sizes import BatchesAnswer, resized  # noqa: E402
 
@@ -417,6 +418,20 @@ def test_text_of_the_users_is_harmless(capsys):
     assert capsys.readouterr().err == ""  # nobody watches a file
     assert answer.verdict == "unmeasured" and answer.gpu_seconds is answer.interval is None
     assert answer.cards or "scipy" in answer.no_cards
+
+
+def test_cards_that_take_equally_long_are_one_line():
+    side = turns.Side(torch.device("cpu"), turns=[[Step(0.0, 0.0, 4e-3, 8)]] * 5)
+    alike = tuple(OnCard(name, 1e-3, 5e-4, 2e-3, "gpu") for name in ("L4", "H200"))
+    answer = Answer("Net", 2, side, None, cards=alike)
+    (line,) = answer.table.lines[1:]
+    assert (line[0].text, line[-1].text) == ("each of 2 cards, predicted", "*faster")
+    assert "A step would take equally long on L4 and H200, as they wait for the CPU." in answer.why
+    sizes = BatchesAnswer({8: answer, 16: answer})
+    assert [column.title for column in sizes.table.columns][-1] == "each of 2 cards, predicted"
+    other = Answer("Net", 2, side, None, cards=(alike[0], OnCard("H200", 1e-4, 5e-5, 2e-4, "gpu")))
+    assert [line[0].text for line in other.table.lines[1:]] == ["L4, predicted", "H200, predicted"]
+    assert "equally long" not in " ".join(other.why)
 
 
 # ---- over batch sizes
