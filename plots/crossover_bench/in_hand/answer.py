@@ -12,8 +12,11 @@ from typing import Literal
 from markupsafe import Markup
 
 from crossover_bench.curves.statistics import FEWEST_SAMPLES, interval
+from crossover_bench.files.samples import FEW
+from crossover_bench.functions.isolated import INSTANCES
+from crossover_bench.in_hand.own import OwnProgram
 from crossover_bench.in_hand.prediction import OnCard
-from crossover_bench.in_hand.turns import Side, ratio, replicates
+from crossover_bench.in_hand.turns import Side, ratio, replicates, replicates_on
 from crossover_bench.show.page.section import Block, Section
 from crossover_bench.show.page.text import text_of
 from crossover_bench.show.tables.cells import for_programs, seconds_field, table_of, text_field
@@ -50,8 +53,10 @@ class Line:
 class Answer:
     """What was measured of the loop of `module`: on the CPU and, where there is one, on a GPU; else
     what it would take on `cards`, or `no_cards`, why that is not known. `threads` are the CPU's,
-    `steps` those of an epoch, None where nobody knows. `others` is how many processors other
-    programs took from it; `is_stopped`: Ctrl-C ended it."""
+    `steps` those of an epoch, None where nobody knows. `own` is a step of our own program on the
+    CPU, None where it was stopped before. `others` is how many processors other
+    programs took from it; `is_stopped`: Ctrl-C ended it; `remarks` are
+    sentences on how it was measured."""
 
     module: str
     threads: int
@@ -59,10 +64,12 @@ class Answer:
     gpu: Side | None
     gpu_name: str = ""
     steps: int | None = None
+    own: OwnProgram | None = None
     cards: tuple[OnCard, ...] = ()
     no_cards: str = ""
     others: float = 0.0
     is_stopped: bool = False
+    remarks: tuple[str, ...] = ()
 
     @property
     def cpu_seconds(self) -> float | None:
@@ -144,7 +151,7 @@ def _span(ends: Ends | None) -> str | None:
 
 
 def _ends(side: Side, place: int) -> Ends | None:
-    return interval(replicates(side, side.samples, place)) if side.is_sure else None
+    return interval(replicates(side, place)) if side.is_sure else None
 
 
 def _cpu(answer: Answer) -> str:
@@ -163,9 +170,24 @@ def _lines(answer: Answer) -> Iterator[Line]:
             ready=median(side.ready) if side.ready else None,
             beside=beside[answer.verdict] if place else "–",
         )
-    for card in answer.cards:
+    if answer.own and answer.own.seconds is not None:
+        here = replicates(answer.cpu, 0)
+        mine = replicates_on("cpu", answer.own.samples, 2)
+        is_sure = answer.cpu.is_sure and not (answer.others or answer.own.is_disturbed)
+        faster = beside[_faster(interval(here / mine) if is_sure else None)]
+        yield Line("CPU, our own program", answer.own.seconds, interval(mine), beside=faster)
+    alike = are_alike(answer)
+    for card in answer.cards[:1] if alike else answer.cards:
+        name = f"each of {len(answer.cards)} cards" if alike else card.name
         faster = beside[card.side or "not sure"]
-        yield Line(f"{card.name}, predicted", card.seconds, (card.low, card.high), beside=faster)
+        yield Line(f"{name}, predicted", card.seconds, (card.low, card.high), beside=faster)
+
+
+def are_alike(answer: Answer) -> bool:
+    """Whether a step takes as long on each of several cards, as far as is shown."""
+    cards = answer.cards
+    shown = {(_seconds(card.seconds), _span((card.low, card.high)), card.side) for card in cards}
+    return len(cards) > 1 == len(shown)
 
 
 def _lead(answer: Answer) -> str:
@@ -254,9 +276,15 @@ def changes(answer: Answer) -> Iterator[str]:
                 f"takes {_seconds(ready)}."
             )
     yield from _compiled(answer)
+    if (own := answer.own) and own.seconds is not None and cpu.seconds:
+        less = "".join(f", without the {word}" for word in own.out)
+        yield (
+            f"Our own program takes {_seconds(own.seconds)} a step on this CPU, with batches in "
+            f"memory{less}; your loop takes {_seconds(cpu.seconds)}."
+        )
     if gpu is None or len(sides) < 2:
         return
-    ends = ratio(cpu, gpu, lambda side: side.ready)
+    ends = ratio(cpu, gpu, ready=True)
     ready_verdict = _faster(ends)
     if ends and ready_verdict != answer.verdict:
         yield f"So the answer would be another one then: {_WINS[ready_verdict]}."
@@ -291,11 +319,27 @@ def doubts(answer: Answer) -> Iterator[str]:
         )
     if not all(side.is_finite for side in sides):
         yield "A loss was not finite after the timed steps: the training diverges."
+    if answer.own and answer.own.problem:
+        yield f"Our own program was not measured: {printable(answer.own.problem, 300)}."
     if answer.no_cards and not answer.gpu:
         yield f"What it would take on a GPU is not predicted: {printable(answer.no_cards, 300)}."
+    if are_alike(answer):
+        names = listed([card.name for card in answer.cards])
+        yield f"A step would take equally long on {names}, as they wait for the CPU."
     if answer.cards:
         yield (
             "Predicted are steps of PyTorch's eager loop, in a range for 90 % of cards "
             "(docs/method/peers.md#what-is-counted); ask again where there is a GPU."
         )
-    yield ONE_PROCESS
+    yield from answer.remarks
+    yield _processes(sides)
+
+
+def _processes(sides: Sequence[Side]) -> str:
+    fewest = min((len(set(side.processes)) for side in sides), default=0)
+    if not fewest:
+        return ONE_PROCESS
+    if fewest < FEW:
+        known = f"Of {INSTANCES} new processes {fewest} measured it"
+        return f"{known}: intervals add what lies between processes, as on other machines."
+    return f"{fewest} new processes measured it: intervals hold what lies between processes."

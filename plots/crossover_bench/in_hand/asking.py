@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -13,17 +14,21 @@ from crossover_bench.answers.predict.ways import Band
 from crossover_bench.curves.statistics import interval
 from crossover_bench.in_hand.answer import Answer
 from crossover_bench.in_hand.copies import Given, released
+from crossover_bench.in_hand.isolated import measured, sent
 from crossover_bench.in_hand.kept import AskError, process_kept, untouched
 from crossover_bench.in_hand.loop import Batches, Loop, parted
 from crossover_bench.in_hand.others import Others
+from crossover_bench.in_hand.own import Own, OwnProgram
 from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
 from crossover_bench.in_hand.progress import Progress, progress
 from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
 from crossover_bench.in_hand.turns import Side, measure, replicates
+from crossover_bench.spawned import NotSentError
 from crossover_bench.study.machines import short_gpu
 from crossover_bench.words.text import printable
 
 _LEAST_SECONDS = 0.1
+_FOR_PROCESSES = 0.7  # of the seconds; the rest is our own program's
 # The first that is there; of an older PyTorch's some are missing.
 _GPUS = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": getattr(torch, "xpu", None)}
 
@@ -38,6 +43,7 @@ def ask(
     batches: Sequence[int] | None = None,
     compile: bool = False,
     devices: Sequence[str | torch.device] | None = None,
+    isolated: bool = False,
 ) -> Answer | BatchesAnswer:
     """Times the loop over `loader` that trains `model` by `loss` and `optimizer`, as they stand, on
     the CPU and on the GPU that PyTorch sees, in about so many `seconds`.
@@ -47,7 +53,8 @@ def ask(
     gives an iterator of them, or one batch as a tuple (inputs, targets).
     Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
     share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
-    time. `devices` are one or two, the CPU first. Raises AskError, a ValueError, with a sentence
+    time. `devices` are one or two, the CPU first. `isolated` measures in new processes, several one
+    after the other, which get copies by pickling. Raises AskError, a ValueError, with a sentence
     where nothing can be measured.
     """
     if not isinstance(seconds, int | float) or not _LEAST_SECONDS <= seconds < float("inf"):
@@ -60,7 +67,7 @@ def ask(
         process_kept(places, held),
         untouched(given.modules, optimizer),
     ):
-        question = _Question(given, places, compile, shown)
+        question = _Question(given, places, compile, isolated, shown)
         try:
             return question.of_sizes(sizes, seconds) if sizes else question.of(loader, seconds)
         finally:
@@ -91,7 +98,9 @@ class _Question:
     given: Given
     places: Sequence[torch.device]
     compiles: bool
+    isolated: bool
     shown: Progress
+    own: Own = field(default_factory=Own)
 
     def of_sizes(self, loaders: Mapping[int, Any], seconds: float) -> BatchesAnswer:
         """Of loaders by their batch size, in so many seconds together."""
@@ -109,13 +118,14 @@ class _Question:
 
     def of(self, loader: Any, seconds: float) -> Answer:
         """Of the loader."""
+        end = perf_counter() + seconds
         sides = [Side(device) for device in self.places]
 
         def make(device: torch.device) -> Loop:
             return Loop(self.given, loader, device)
 
         threads, others = torch.get_num_threads(), Others()
-        is_stopped = measure(sides, make, seconds, self.shown.say, compiles=self.compiles)
+        is_stopped, remarks = self._measured(sides, make, loader, seconds)
         if not any(side.turns for side in sides):
             reason = printable(sides[0].problem, 500)
             raise AskError(f"{self.given.name} can't be trained: {reason}") from sides[0].error
@@ -124,6 +134,9 @@ class _Question:
         # Workers of a loader would count among others.
         disturbed = 0.0 if Batches.of(loader).ahead else others.disturbed(threads)
         cpu, gpu = sides[0], sides[1] if len(sides) > 1 else None
+        own = None
+        if cpu.turns and not is_stopped:
+            own, is_stopped = self._own_step(lambda: make(cpu.device), end - perf_counter())
         cards: tuple[OnCard, ...] = ()
         no_cards = "" if gpu else "it was stopped"
         if not gpu and not is_stopped:
@@ -138,11 +151,39 @@ class _Question:
             gpu=gpu,
             gpu_name=_name(self.places[-1]) if gpu else "",
             steps=Batches.of(loader).steps,
+            own=own,
             cards=cards,
             no_cards=no_cards,
             others=disturbed,
             is_stopped=is_stopped,
+            remarks=remarks,
         )
+
+    def _measured(
+        self, sides: list[Side], make: Callable[[torch.device], Loop], loader: Any, seconds: float
+    ) -> tuple[bool, tuple[str, ...]]:
+        """Fills `sides` in. Whether Ctrl-C ended it, which is raised where nothing is known yet;
+        and what was in the way, a sentence each."""
+        remarks: tuple[str, ...] = ()
+        if self.isolated:
+            try:
+                task = sent(self.given, loader, self.places, self.compiles)
+                return False, measured(task, sides, _FOR_PROCESSES * seconds, self.shown.say)
+            except NotSentError as error:
+                remarks = (f"It was measured in this process, as new ones can't have it: {error}.",)
+            except KeyboardInterrupt:
+                if not any(side.turns for side in sides):
+                    raise
+                return True, ()
+        say = self.shown.say
+        return measure(sides, make, seconds, say, compiles=self.compiles), remarks
+
+    def _own_step(self, make: Callable[[], Loop], seconds: float) -> tuple[OwnProgram | None, bool]:
+        """Of our own program; and whether Ctrl-C ended it."""
+        try:
+            return self.own.step(make, seconds, self.shown.say), False
+        except KeyboardInterrupt:
+            return None, True
 
 
 def _predicted(make: Callable[[torch.device], Loop], cpu: Side) -> tuple[tuple[OnCard, ...], str]:
@@ -153,7 +194,7 @@ def _predicted(make: Callable[[torch.device], Loop], cpu: Side) -> tuple[tuple[O
         operations, reason = counted(loop.model, loop.optimizer, lambda: loop.loss(x, y))
         if reason:
             return (), reason
-        here = interval(replicates(cpu, cpu.samples, 0))
+        here = interval(replicates(cpu, 0))
         return on_cards(operations, Band(*here), cpu.part("data"))
     except ModuleNotFoundError as missing:
         return (), f"this Python has no {missing.name}"

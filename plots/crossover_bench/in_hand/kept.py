@@ -22,12 +22,12 @@ _PRECISE = (
 )
 _KINDS = ("cpu", "cuda", "mps", "xpu")  # of devices, which have an autocast each
 _FLAGS = (
-    # PyTorch's newer name for TF32, of which the older one below is a view.
-    *((flags, ("fp32_precision",)) for flags in _PRECISE if flags is not None),
     (torch.backends.cudnn, ("enabled", "benchmark", "deterministic", "allow_tf32")),
     (torch.backends.cuda.matmul, ("allow_tf32", "allow_fp16_reduced_precision_reduction")),
     (torch.backends.cuda.matmul, ("allow_bf16_reduced_precision_reduction",)),
     (torch.backends.mkldnn, ("enabled", "deterministic")),
+    # PyTorch's newer name for TF32 comes last: put back first, it would contradict the older one.
+    *((flags, ("fp32_precision",)) for flags in _PRECISE if flags is not None),
 )
 
 
@@ -47,10 +47,16 @@ def settings() -> list[Setting]:
         (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
     ]
     for flags, names in _FLAGS:
-        made += [_attribute(flags, name) for name in names if hasattr(flags, name)]
+        made += [_attribute(flags, name) for name in names if _has(flags, name)]
     for kind in _KINDS:
         made += [_autocast(kind), _autocast_dtype(kind)]
     return made
+
+
+def _has(of: Any, name: str) -> bool:
+    with suppress(RuntimeError):  # of two names for TF32 that contradict each other
+        return hasattr(of, name)
+    return True
 
 
 def _attribute(of: Any, name: str) -> Setting:
@@ -139,8 +145,12 @@ def process_kept(devices: Iterable[torch.device], given: Iterable[Any]) -> Itera
             yield
     finally:
         for (read, put), before in flags:
-            with suppress(RuntimeError):  # of PyTorch's two names for TF32, only one may be set
-                if read() != before:
+            try:
+                is_as_before = read() == before
+            except RuntimeError:
+                is_as_before = False
+            if not is_as_before:
+                with suppress(RuntimeError):
                     put(before)
         for (_, put), before in drawn:
             with suppress(RuntimeError):  # of a GPU that fails nothing can be set any more

@@ -217,7 +217,13 @@ class Loop:
         return losses[0]
 
     def loss(self, x: Any, y: Any) -> torch.Tensor:
-        given = self._call(x)
+        return self.loss_of(self.outputs(x), y)
+
+    def outputs(self, x: Any) -> Any:
+        """What the module gives."""
+        return self._call(x)
+
+    def loss_of(self, given: Any, y: Any) -> torch.Tensor:
         return _loss_in(given) if self._loss is None else self._loss(given, y)
 
     def compile(self) -> None:
@@ -281,6 +287,11 @@ def calls(model: nn.Module, through: Any = None) -> Callable[[Any], Any]:
         return through(*x) if forms[0] == "several" else through(x)
 
     return called
+
+
+def takes_several(model: nn.Module, x: Any) -> bool:
+    """Whether the module is called with the parts of x as several."""
+    return _form(inspect.signature(model.forward), x) == "several"
 
 
 def _form(signature: inspect.Signature, x: Any) -> str:

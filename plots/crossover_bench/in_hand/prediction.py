@@ -29,6 +29,13 @@ from crossover_bench.study.machines import short_gpu
 _UPDATES = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw"}
 
 
+def update_of(optimizer: Any) -> str:
+    """What bench calls it; empty of another optimizer."""
+    kind = _UPDATES.get(type(optimizer).__name__, "")
+    has_momentum = any(group.get("momentum") for group in optimizer.param_groups)
+    return "momentum" if kind == "sgd" and has_momentum else kind
+
+
 @dataclass(frozen=True, slots=True)
 class OnCard:
     """Seconds of a step on a card, in the middle of a band that holds 90 % of cards like it; `side`
@@ -77,11 +84,10 @@ def counted(
     dtypes = {parameter.dtype for parameter in model.parameters()}
     if dtypes != {torch.float32} or torch.is_autocast_enabled("cuda"):
         return (), "steps in float32 alone are predicted"
-    kind = _UPDATES.get(type(optimizer).__name__)
+    kind = update_of(optimizer)
     try:
         for group in optimizer.param_groups:
             group["foreach"], group["fused"] = True, None  # as on a GPU
-            kind = "momentum" if kind == "sgd" and group.get("momentum") else kind
         loss().backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -17,6 +17,7 @@ from crossover_bench.in_hand.answer import (
     ONE_PROCESS,
     Answer,
     Verdict,
+    are_alike,
     changes,
     doubts,
     failures,
@@ -101,6 +102,7 @@ class BatchesAnswer:
             "PyTorch" if device == "cpu" else self._first.gpu_name,
             device,
             {rows: tuple(side.samples) for rows, side in sides.items() if side.turns},
+            {rows: tuple(side.processes) for rows, side in sides.items() if side.processes},
             failures={rows: side.problem for rows, side in sides.items() if side.problem},
         )
 
@@ -170,7 +172,10 @@ class BatchesAnswer:
             fields.append(
                 seconds_field("gpu_seconds", "on the GPU", lambda of: of[1].gpu_seconds, digits=2)
             )
-        fields += [_card_field(place, name) for place, name in enumerate(cards[: self._cards])]
+        if self._cards and all(map(are_alike, self.answers.values())):
+            fields.append(_card_field(0, f"each of {self._cards} cards"))
+        else:
+            fields += [_card_field(place, name) for place, name in enumerate(cards[: self._cards])]
         title = printable(self._first.module)
         return table_of(title, list(self.answers.items()), fields)
 

@@ -38,7 +38,8 @@ class Side:
     """What is known of the loop on one device: the steps of each turn; and in each turn the seconds
     of a step with batches that lie `ready`, and with a `compiled` module, whose first step took
     `compile_seconds`. `problem` says why it ended early, in a phrase, and `not_compiled` why
-    nothing was compiled."""
+    nothing was compiled. `processes` has which one took each turn, `ready` or not; it is empty
+    where one took all."""
 
     device: torch.device
     first_seconds: float = 0.0
@@ -50,6 +51,21 @@ class Side:
     problem: str = ""
     error: Exception | None = None
     is_finite: bool = True
+    processes: list[int] = field(default_factory=list)
+    ready_processes: list[int] = field(default_factory=list)
+
+    def add(self, other: Side, process: int) -> None:
+        """What another process knows of the same loop."""
+        self.first_seconds = self.first_seconds or other.first_seconds
+        self.compile_seconds = self.compile_seconds or other.compile_seconds
+        self.problem = self.problem or other.problem
+        self.not_compiled = self.not_compiled or other.not_compiled
+        self.is_finite = self.is_finite and other.is_finite
+        self.turns += other.turns
+        self.ready += other.ready
+        self.compiled += other.compiled
+        self.processes += [process] * len(other.turns)
+        self.ready_processes += [process] * len(other.ready)
 
     @property
     def samples(self) -> list[float]:
@@ -76,23 +92,29 @@ class Side:
         return median(fmean(getattr(step, name) for step in turn) for turn in self.turns)
 
 
-def replicates(side: Side, samples: Sequence[float], place: int) -> np.ndarray:
-    """What the median of `samples` could have been in another process, as one alone ran; `place`
-    names the random numbers of the side."""
-    kind = "cpu" if side.device.type == "cpu" else "cuda"
-    instances = assumed(kind).of(Instances())
+def replicates(side: Side, place: int, *, ready: bool = False) -> np.ndarray:
+    """What the median of its turns, or of those with batches that lie `ready`, could have been in
+    other processes; `place` names the random numbers of the side."""
+    samples, of = (side.ready, side.ready_processes) if ready else (side.samples, side.processes)
+    return replicates_on("cpu" if side.device.type == "cpu" else "cuda", samples, place, of)
+
+
+def replicates_on(
+    device: str, samples: Sequence[float], place: int, processes: Sequence[int] = ()
+) -> np.ndarray:
+    """The same on a `device` of bench's; one process alone ran all where none are named."""
+    instances = assumed(device).of(Instances(tuple(processes)))
     return resampled_medians(np.array(samples), place, instances=instances)
 
 
-def ratio(
-    first: Side, second: Side, of: Callable[[Side], list[float]] = lambda side: side.samples
-) -> tuple[float, float] | None:
-    """The 95 % interval of how many times as long the samples `of` the first side take as those of
-    the second; None where there are too few."""
-    samples = of(first), of(second)
-    if min(map(len, samples)) < FEWEST_SAMPLES:
+def ratio(first: Side, second: Side, *, ready: bool = False) -> tuple[float, float] | None:
+    """The 95 % interval of how many times as long the turns of the first side take as those of the
+    second; None where there are too few."""
+    fewest = min(len(side.ready if ready else side.turns) for side in (first, second))
+    if fewest < FEWEST_SAMPLES:
         return None
-    return interval(replicates(first, samples[0], 0) / replicates(second, samples[1], 1))
+    pair = [replicates(side, place, ready=ready) for place, side in enumerate((first, second))]
+    return interval(pair[0] / pair[1])
 
 
 @dataclass(slots=True)

@@ -83,17 +83,9 @@ def _import(options: argparse.Namespace) -> None:
 
 def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     # torch takes seconds, or is missing; ours is imported before the user's files are
-    from crossover_bench.networks import ending  # noqa: PLC0415
-    from crossover_bench.networks.from_torch import Graph  # noqa: PLC0415
-    from crossover_bench.networks.proof import prove  # noqa: PLC0415
-    from crossover_bench.networks.user_module import (  # noqa: PLC0415
-        Input,
-        exported,
-        made,
-        with_draws_as_inputs,
-    )
-    from crossover_bench.peers.pytorch.user_file import failure, left_as_found  # noqa: PLC0415
-    from crossover_bench.peers.tasks import Unsupported  # noqa: PLC0415
+    from crossover_bench.networks.importing import imported  # noqa: PLC0415
+    from crossover_bench.networks.user_module import Input, made  # noqa: PLC0415
+    from crossover_bench.peers.pytorch.user_file import left_as_found  # noqa: PLC0415
 
     shapes, types = options.input, options.input_type
     if not shapes:
@@ -106,34 +98,30 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     types = types or [0] * len(shapes)
     wanted = [Input(*read, options.batch_axis) for read in zip(shapes, types, strict=True)]
     file, _, name = options.source.rpartition(":")
-    try:
-        with left_as_found():
-            network = made(options.source, *wanted)
-            wanted = [*with_draws_as_inputs(network, *wanted)]
-            graph = Graph(exported(network, *wanted), *wanted, output=options.output_number)
-            called = options.name or _name(Path(file).stem, name)
-            described = ending.described(graph, called, options.loss_function)
-            difference, count = prove(network, graph, described, *wanted)
-    except Refused:
-        raise
-    except Unsupported as error:  # what the user's file does
-        raise Refused(str(error)) from error
-    except Exception as error:
-        raise Refused(f"{options.source} can't be imported: {failure(error)}") from error
+    with left_as_found():
+        known = imported(
+            lambda: made(options.source, *wanted),
+            wanted,
+            source=options.source,
+            name=options.name or _name(Path(file).stem, name),
+            loss_function=options.loss_function,
+            output=options.output_number,
+        )
     proof = (
-        f"built again from it, outputs and gradients ({count} tensors) are the original's on two "
-        f"random batches, {_nearly(difference)} (float64, in training, nothing dropped)"
+        f"built again from it, outputs and gradients ({known.tensors} tensors) are the original's "
+        f"on two random batches, {_nearly(known.difference)} (float64, in training, nothing "
+        "dropped)"
     )
-    for draws in wanted[len(shapes) :]:
+    for draws in known.draws:
         say(
             f"the random numbers that it draws itself ({'x'.join(map(str, draws.shape))} a sample) "
             "are a further input: bench has them in its data, and draws none in a step"
         )
-    for parameter in graph.unused():
+    for parameter in known.unused:
         say(f"{parameter} is left out: the output does not depend on it")
-    for note in graph.notes:
+    for note in known.notes:
         say(note)
-    return described, proof
+    return known.described, proof
 
 
 def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:

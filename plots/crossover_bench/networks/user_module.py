@@ -68,7 +68,11 @@ def in_float64() -> Iterator[None]:
 def made(source: str, *wanted: Input) -> nn.Module:
     """The module of FILE.py:CALLABLE, in float64 and in training."""
     torch.manual_seed(0)
-    network = module_of(source)
+    return readied(module_of(source), source, *wanted)
+
+
+def readied(network: nn.Module, source: str, *wanted: Input) -> nn.Module:
+    """A module itself, which came from `source`, in float64 and in training."""
     network = getattr(network, "_orig_mod", network)  # of torch.compile, which takes minutes
     _check(network, source)
     network = network.double()

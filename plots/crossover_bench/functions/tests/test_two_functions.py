@@ -17,6 +17,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from crossover_bench import spawned
 from crossover_bench.answers.two.answered import answered
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.sides import Wanted
@@ -528,7 +529,7 @@ def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_pickled_is_named(monkeypatch):
-    monkeypatch.setattr(isolated, "find_spec", lambda name: None)
+    monkeypatch.setattr(spawned, "find_spec", lambda name: None)
     told = refused(cpu=np.sort, other=lambda a: a, devices={"other": "cpu"}, isolated=True)
     assert "isolated=True sends make" not in told
     assert "sends other to other processes, and it can't be pickled" in told

@@ -19,10 +19,11 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import crossover_bench  # noqa: E402
-from crossover_bench.in_hand import kept, turns  # noqa: E402
+from crossover_bench.in_hand import turns  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step, rows_of  # noqa: E402
+from crossover_bench.in_hand.prediction import OnCard  # noqa: E402
 from crossover_bench.in_hand.progress import progress  # noqa: E402
 from crossover_bench.in_hand.sizes import BatchesAnswer, resized  # noqa: E402
 
@@ -39,6 +40,53 @@ BOTH = ("cpu", "cpu:0")
 SECONDS = 0.3
 
 
+def flag(of, name: str, value):
+    return lambda: getattr(of, name), lambda: setattr(of, name, value)
+
+
+# What a loop may set of the process: how it is read, and what changes it.
+CUDNN, MATMUL, MKLDNN = torch.backends.cudnn, torch.backends.cuda.matmul, torch.backends.mkldnn
+FLAGS = {
+    "threads": (torch.get_num_threads, lambda: torch.set_num_threads(2)),
+    "dtype": (torch.get_default_dtype, lambda: torch.set_default_dtype(torch.float64)),
+    "device": (torch.get_default_device, lambda: torch.set_default_device("cpu:0")),
+    "TF32 of products": flag(MATMUL, "allow_tf32", True),
+    "TF32 of cuDNN": flag(CUDNN, "allow_tf32", False),
+    "sums in f16": flag(MATMUL, "allow_fp16_reduced_precision_reduction", False),
+    "sums in bf16": flag(MATMUL, "allow_bf16_reduced_precision_reduction", False),
+    "cuDNN": flag(CUDNN, "enabled", False),
+    "cuDNN's search": flag(CUDNN, "benchmark", True),
+    "cuDNN's order": flag(CUDNN, "deterministic", True),
+    "oneDNN": flag(MKLDNN, "enabled", False),
+    "oneDNN's order": flag(MKLDNN, "deterministic", True),
+    "order": (
+        torch.are_deterministic_algorithms_enabled,
+        lambda: torch.use_deterministic_algorithms(True),
+    ),
+    "anomalies": (torch.is_anomaly_enabled, lambda: torch.autograd.set_detect_anomaly(True)),
+    "autocast's cache": (
+        torch.is_autocast_cache_enabled,
+        lambda: torch.set_autocast_cache_enabled(False),
+    ),
+    **{
+        f"autocast on {kind}": (
+            lambda kind=kind: torch.is_autocast_enabled(kind),
+            lambda kind=kind: torch.set_autocast_enabled(kind, True),
+        )
+        for kind in ("cpu", "cuda")
+    },
+    **{
+        f"autocast's dtype on {kind}": (
+            lambda kind=kind: torch.get_autocast_dtype(kind),
+            lambda kind=kind: torch.set_autocast_dtype(kind, torch.float32),
+        )
+        for kind in ("cpu", "cuda")
+    },
+}
+CHANGED: dict = {}
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_state_dict_hooks")
+
+
 class Net(nn.Module):
     """With a buffer, chance and a hook; its forward may change flags, or fail."""
 
@@ -53,13 +101,13 @@ class Net(nn.Module):
         random.random()
         np.random.rand()
         if self.does == "flags":
-            torch.set_num_threads(2)
-            torch.set_default_dtype(torch.float64)
-            torch.set_float32_matmul_precision("medium")
-            torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
-            torch.set_autocast_enabled("cuda", True)
-            torch.use_deterministic_algorithms(True)
+            for name, (read, change) in FLAGS.items():
+                change()
+                CHANGED[name] = read()
             x = x.float()
+        if self.does == "names":  # both of PyTorch's for TF32
+            CUDNN.allow_tf32, CUDNN.conv.fp32_precision = False, "tf32"
+            MATMUL.allow_tf32, MATMUL.fp32_precision = True, "ieee"
         if self.does in ("fails", "stops") and self.calls > 1:
             raise {"fails": RuntimeError("it broke"), "stops": KeyboardInterrupt()}[self.does]
         return self.last(torch.dropout(self.norm(self.first(x)).relu(), 0.2, self.training))
@@ -78,6 +126,13 @@ def made(kind: str = "adam"):
     if kind != "lbfgs":
         optimizer.step()
     model.first.register_forward_hook(lambda *_: None)
+    model.norm.register_forward_pre_hook(lambda *_: None)
+    model.last.register_full_backward_hook(lambda *_: None)
+    model.last.weight.register_hook(lambda gradient: None)
+    optimizer.register_step_post_hook(lambda *_: None)
+    with torch.no_grad():  # what equal numbers would not tell apart
+        model.norm.running_mean[0] = -0.0
+        model.last.bias.grad[0] = float("nan")
     return model, optimizer
 
 
@@ -90,20 +145,17 @@ def loader_of(rows: int = 40, **options):
 
 def state_of(model, optimizer, loader):
     """All that is to be as before."""
-    flags = []
-    for read, _ in kept.settings():
-        try:
-            flags.append(read())
-        except (AttributeError, RuntimeError, TypeError):
-            flags.append("unknown")
     return {
-        "flags": flags,
+        "flags": {name: read() for name, (read, _) in FLAGS.items()},
+        "precisions": [each.fp32_precision for each in (MATMUL, CUDNN.conv, CUDNN.rnn)],
         "grad": torch.is_grad_enabled(),
         "chance": [random.getstate(), str(np.random.get_state()), torch.get_rng_state()],
         "generator": loader.generator.get_state(),
-        "values": model.state_dict(),
+        "values": [*model.parameters(), *model.buffers()],
         "gradients": [p.grad for p in model.parameters()],
-        "hooks": [list(m._forward_hooks.items()) for m in model.modules()],
+        "hooks": [list(getattr(m, name).items()) for m in model.modules() for name in HOOKS]
+        + [list((p._backward_hooks or {}).items()) for p in model.parameters()]
+        + [list(optimizer._optimizer_step_post_hooks.items())],
         "modes": [m.training for m in model.modules()],
         "attributes": [model.does, model.calls],
         "optimizer": optimizer.state_dict(),
@@ -113,7 +165,8 @@ def state_of(model, optimizer, loader):
 
 def same(a, b) -> bool:
     if isinstance(a, torch.Tensor):
-        return torch.equal(a, b)
+        bits = [each.detach().contiguous().reshape(-1).view(torch.uint8) for each in (a, b)]
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(*bits)
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)):
@@ -128,7 +181,7 @@ def snapshot(*objects):
 
 
 @pytest.mark.parametrize("kind", ["adam", "momentum", "lbfgs"])
-@pytest.mark.parametrize("does", ["", "flags", "fails", "stops"])
+@pytest.mark.parametrize("does", ["", "flags", "names", "fails", "stops"])
 def test_what_the_user_holds_is_as_before_bit_by_bit(kind, does):
     model, optimizer = made(kind)
     if kind == "momentum":
@@ -148,7 +201,21 @@ def test_what_the_user_holds_is_as_before_bit_by_bit(kind, does):
     after = state_of(model, optimizer, loader)
     different = [key for key in before if not same(before[key], after[key])]
     assert not different
+    if does == "flags":
+        assert not [name for name in FLAGS if CHANGED[name] == before["flags"][name]]
     assert places == [p.data_ptr() for p in model.parameters()]
+
+
+def test_names_that_contradict_each_other_stay_so():
+    CUDNN.conv.fp32_precision = "none"
+    try:
+        with pytest.raises(RuntimeError):
+            _ = CUDNN.allow_tf32
+        model, optimizer = made()
+        assert ask(model, loader_of(), optimizer=optimizer).cpu_seconds
+        assert (CUDNN.conv.fp32_precision, CUDNN.rnn.fp32_precision) == ("none", "tf32")
+    finally:
+        CUDNN.conv.fp32_precision = "tf32"
 
 
 def reaches_back(model):
@@ -351,6 +418,20 @@ def test_text_of_the_users_is_harmless(capsys):
     assert capsys.readouterr().err == ""  # nobody watches a file
     assert answer.verdict == "unmeasured" and answer.gpu_seconds is answer.interval is None
     assert answer.cards or "scipy" in answer.no_cards
+
+
+def test_cards_that_take_equally_long_are_one_line():
+    side = turns.Side(torch.device("cpu"), turns=[[Step(0.0, 0.0, 4e-3, 8)]] * 5)
+    alike = tuple(OnCard(name, 1e-3, 5e-4, 2e-3, "gpu") for name in ("L4", "H200"))
+    answer = Answer("Net", 2, side, None, cards=alike)
+    (line,) = answer.table.lines[1:]
+    assert (line[0].text, line[-1].text) == ("each of 2 cards, predicted", "*faster")
+    assert "A step would take equally long on L4 and H200, as they wait for the CPU." in answer.why
+    sizes = BatchesAnswer({8: answer, 16: answer})
+    assert [column.title for column in sizes.table.columns][-1] == "each of 2 cards, predicted"
+    other = Answer("Net", 2, side, None, cards=(alike[0], OnCard("H200", 1e-4, 5e-5, 2e-4, "gpu")))
+    assert [line[0].text for line in other.table.lines[1:]] == ["L4, predicted", "H200, predicted"]
+    assert "equally long" not in " ".join(other.why)
 
 
 # ---- over batch sizes
