@@ -24,7 +24,7 @@ from crossover_bench.place import ROOT
 from tools.outside.results import Suite, Verdict
 
 _FILE = ROOT / "results" / "intel-xeon-6-207-16c" / "2026-11-27-7050029.json"
-_MOST = 12
+_MOST = 6
 # Of the logarithm of the interval's width, for an end: both draw 2,000 times.
 _SHARE = 0.1
 _SCRIPT = Path(__file__).with_name("intervals.R")
@@ -90,9 +90,7 @@ def _cases() -> Iterator[Case]:
     places = np.linspace(0, len(single) - 1, min(_MOST, len(single))).astype(int)
     for place in np.unique(places):
         comparison = single[place]
-        sizes, *at = np.intersect1d(
-            comparison.cpu.sizes, comparison.gpu.sizes, return_indices=True
-        )
+        sizes, *at = np.intersect1d(comparison.cpu.sizes, comparison.gpu.sizes, return_indices=True)
         curves = [_of_one_run(curve) for curve in (comparison.cpu, comparison.gpu)]
         cpu, gpu = (
             estimate(curve, side).replicates[:, at[side]] for side, curve in enumerate(curves)

@@ -39,8 +39,8 @@ class Kernels:
         ]
         count = sum(not reasons[case] for case in networks)
         note = (
-            f"{count} of the {len(networks)} networks that came in have a verified row of the CPU's "
-            f"kernels and one of PyTorch's, both beside the reference, at a batch of {_BATCH}."
+            f"{count} of the {len(networks)} networks that came in have a verified row of the "
+            f"CPU's kernels and one of PyTorch's, both beside the reference (batch {_BATCH})."
         )
         return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
 

@@ -9,14 +9,14 @@ from tools.outside.results import Suite
 
 _WIDTH = 120
 _MOST_REASONS = 15
-_HEAD = """\
-# Evidence: test suites of others
-
-`./test --only=outside` runs them and writes this page. A case is **equal** if it comes in and gives the suite's
-numbers. It is **refused** if the answer is a sentence. It is **different** if the numbers are others. It is a **fault**
-if the answer is a traceback or an internal error, or if a network comes in and then has no verified row. A case is
-**no question** if it asks for nothing that this project does, such as an operator of whole numbers.
-"""
+_TITLE = "# Evidence: test suites of others"
+_MEANING = (
+    "`./test --only=outside` runs them and writes this page. A case is **equal** if it comes in "
+    "and gives the suite's numbers. It is **refused** if the answer is a sentence. It is "
+    "**different** if the numbers are others. It is a **fault** if the answer is a traceback or an "
+    "internal error, or if a network comes in and then has no verified row. A case is **no "
+    "question** if it asks for nothing that this project does, such as one of whole numbers."
+)
 
 
 def text_of(suites: Sequence[Suite], measured: str) -> str:
@@ -25,8 +25,9 @@ def text_of(suites: Sequence[Suite], measured: str) -> str:
 
 
 def _lines(suites: Sequence[Suite], measured: str) -> Iterator[str]:
-    yield _HEAD
-    yield measured
+    yield f"{_TITLE}\n"
+    yield from _wrapped(_MEANING)
+    yield f"\n{measured}"
     yield ""
     yield "| suite | version | cases | equal | refused | different | fault | no question |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"

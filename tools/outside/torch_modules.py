@@ -61,9 +61,7 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
     return suite, networks
 
 
-def _of_sample(
-    case: str, kind: Any, sample: Any, networks: dict[str, dict[str, Any]]
-) -> Verdict:
+def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, Any]]) -> Verdict:
     made, called = sample.constructor_input, sample.forward_input
     given = list(called.args)
     count = next((at for at, x in enumerate(given) if not isinstance(x, torch.Tensor)), len(given))

@@ -25,7 +25,6 @@ _SOURCE = Path(__file__).with_name("updates.cpp")
 _STEPS, _COUNT = 10, 64
 _EXACT = 1e-12  # relative to the largest: both compute in double
 _TOLERANCE = 1e-6  # ONNX's numbers are float32's
-Line = tuple[str | float, ...]
 
 
 class Updates:
@@ -39,9 +38,7 @@ class Updates:
 
     def of(self, settings: Sequence[str | float], *columns: np.ndarray) -> np.ndarray:
         """[parameter and states, count] of parameters, gradients and states."""
-        words = " ".join(str(x) if isinstance(x, str) else repr(float(x)) for x in settings[:-1])
-        last = settings[-1]
-        words += f" {last}" if len(settings) > 1 else str(last)
+        words = " ".join(map(str, settings))
         lines = [
             f"{words} {' '.join(repr(float(x)) for x in row)}" for row in zip(*columns, strict=True)
         ]
@@ -95,30 +92,21 @@ def _of_case(updates: Updates, case: Any) -> Verdict:
         if node.op_type == "Momentum":
             # Its first step takes the gradient whole.
             beta = set_to["beta"] if step > 0 else 1.0
-            settings = ("momentum", float(rate), set_to["alpha"])
+            settings: list[float | str] = ["momentum", float(rate), set_to["alpha"]]
             made = updates.of(settings, w, beta * g, *states)
         else:
-            made = _adam(updates, set_to, float(rate), int(step), w, g, states)
+            made = updates.of(_of_adam(set_to, float(rate), int(step)), w, g, *states)
         largest = max(largest, *map(_apart, expected, made[: lists - 1]))
     if not largest <= _TOLERANCE:
         return Verdict(case.name, "different", f"by {largest:.1e} of the largest", largest)
     return Verdict(case.name, "equal", apart=largest)
 
 
-def _adam(
-    updates: Updates,
-    set_to: dict[str, Any],
-    rate: float,
-    step: int,
-    w: np.ndarray,
-    g: np.ndarray,
-    states: list[np.ndarray],
-) -> np.ndarray:
+def _of_adam(set_to: dict[str, Any], rate: float, step: int) -> list[float | str]:
     """A step 0 of ONNX's has no correction of the bias, which is ours at a step without end."""
     betas = (set_to.get("alpha", 0.9), set_to.get("beta", 0.999))
     endless = 10**6
-    settings = ("adamw", rate, *betas, set_to.get("epsilon", 1e-6), 0.0, step or endless)
-    return updates.of(settings, w, g, *states)
+    return ["adamw", rate, *betas, set_to.get("epsilon", 1e-6), 0.0, step or endless]
 
 
 # ---- PyTorch
@@ -168,7 +156,7 @@ def _of_optimizer(
         gradient = random.standard_normal(_COUNT)
         theirs.grad = torch.from_numpy(gradient.copy())
         optimizer.step()
-        at = [float(step)] if settings[0] == "adamw" else []
+        at = [step] if settings[0] == "adamw" else []
         mine, *states = updates.of([*settings, *at], mine, gradient, *states)[: 1 + len(states)]
         largest = max(largest, _apart(theirs.detach().numpy(), mine))
     if not largest <= _EXACT:
