@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from crossover_bench import __version__
 from crossover_bench.run import build, cuda, environment, setup
-from crossover_bench.run.console import Failure, Missing, Parser, cores, seconds_of
+from crossover_bench.run.console import CommandFailed, Failure, Missing, Parser, cores, seconds_of
 from tools import fuzz, sources
 from tools.stages import ALL, Result, Stage, passes, run_all
 
@@ -78,6 +78,17 @@ def _fuzz(_: Namespace) -> bool:
     return fuzz.short()
 
 
+def _outside(_: Namespace) -> bool:
+    try:
+        with setup.alone():
+            environment.PEERS.ensure(environment.FOR_OUTSIDE)
+    except CommandFailed as failed:
+        raise Missing(f"the suites could not be installed: {failed}") from failed
+    bench = build.folder("default") / "bench"
+    command = [environment.PEERS.python, "-m", "tools.outside", bench]
+    return passes(command, environment.variables())
+
+
 STAGES = (
     Stage("build", "configure and build the default preset", _build),
     Stage("format", "clang-format, changing nothing", lambda _: sources.check_format()),
@@ -90,8 +101,9 @@ STAGES = (
     Stage("asan-build", "build with sanitizers, the GPU backend on the emulation", _asan_build),
     Stage("asan", "the C++ tests, and bench on the emulated GPU", _asan, ("asan-build",)),
     Stage("fuzz", "made-up files and command lines", _fuzz),
+    Stage("outside", "test suites of others: docs/evidence/outside.md", _outside, ("build",)),
 )
-LONG = ("slow", "asan-build", "asan", "fuzz")  # with --all, or named
+LONG = ("slow", "asan-build", "asan", "fuzz", "outside")  # with --all, or named
 QUICK = ("build", "format", "ruff", "mypy", "ctest", "pytest")
 
 
@@ -117,7 +129,7 @@ others. Ends with each stage's time.""",
         epilog=f"""\
 stages:
 {usual}
-stages that take long, with --all or named by --only (continuous integration runs them too):
+stages that take long, with --all or named by --only (continuous integration runs all but outside):
 {long}
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to install first.""",
     )

@@ -28,9 +28,9 @@ from crossover_bench.peers.pytorch.networks import BATCH_NORMS
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
 
-def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
-    """The largest relative difference of outputs, and what is not proved. Refused above the
-    tolerance."""
+def built_again(graph: Graph, described: dict[str, Any]) -> torch.nn.Module:
+    """The imported network as PyTorch's modules in float64, with the file's weights and statistics,
+    not in training."""
     steps = graph.build.alive(graph.output)
     parameters = [torch.tensor(weights) for step in steps for weights in step.parameters]
     network = rebuilt(described, parameters).eval()
@@ -41,6 +41,13 @@ def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
     for module, (mean, variance) in zip(norms, statistics, strict=True):
         module.running_mean.copy_(torch.tensor(mean))
         module.running_var.copy_(torch.tensor(variance))
+    return network
+
+
+def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
+    """The largest relative difference of outputs, and what is not proved. Refused above the
+    tolerance."""
+    network = built_again(graph, described)
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
     shape: tuple[int, ...] = ()  # of an import's batch of results

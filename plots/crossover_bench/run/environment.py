@@ -32,6 +32,8 @@ FOR_FRAMEWORKS = {
     name: tuple(ROOT / f"requirements-{part}.txt" for part in framework.requirements)
     for name, framework in FRAMEWORKS.items()
 }
+# What ./test --only=outside runs the suites of others with.
+FOR_OUTSIDE = (*FOR_FRAMEWORKS["pytorch"], ROOT / "requirements-outside.txt")
 # Only where run/cuda.py wants them; pinned to packages that the others do not use.
 FOR_TOOLKIT = (ROOT / "requirements-cudnn-frontend.txt",)
 FOR_CUDNN = (ROOT / "requirements-cudnn.txt", *FOR_TOOLKIT)
@@ -63,6 +65,7 @@ DOWNLOADS = {
         )
         for framework in FRAMEWORKS.values()
     },
+    "requirements-outside.txt": Download(40),
     "requirements-cudnn-frontend.txt": Download(2),
     "requirements-cudnn.txt": Download(440, _WITHOUT_WHEELS),
     "requirements-cuda.txt": Download(930, _WITHOUT_WHEELS),

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "compare machines or commits, or combine a CPU with another machine's GPU",
     "shi": "print the table of Shi et al. 2016 with your own rows in it",
     "peers": "print what PyTorch and others take for the same work, and the ratio to ours",
+    "export": "print a file's rows for compare.py, Conbench and github-action-benchmark",
     "two": "from which n the second of two commands wins, or a GPU in a Google Benchmark file",
 }
 _FOLDERS = {"times": "training"}  # whose names are not their commands'

@@ -74,6 +74,7 @@ ASKED = (
     "peers --all --format=markdown FILE",
     "shi FILE",
     "two FILE",
+    "export FILE",
     "share -o OUT/shared.json FILE",
 )
 

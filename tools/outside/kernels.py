@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of a suite by bench: its kernels beside its reference, and PyTorch's network, which was
+compared with the suite's numbers, beside the same reference. So the three are one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tools.outside.results import Suite, Verdict
+
+_BATCH = 8
+# Once, and no time: what is wanted is that the row is verified.
+_FLAGS = (
+    *("--family=Minibatch", f"--batch={_BATCH}", "--threads=1", "--execution=eager"),
+    *("--benchmark_repetitions=1", "--benchmark_min_time=1e-6"),
+)
+_OWN = "bench"
+
+
+class Kernels:
+    """`peer`: the command line of PyTorch's worker."""
+
+    def __init__(self, bench: Path, peer: str, folder: Path) -> None:
+        self._bench, self._peer, self._folder = bench, peer, folder
+
+    def verified(self, suite: Suite, networks: dict[str, dict[str, Any]]) -> Suite:
+        """The suite, whose cases are faults where their network has no verified row."""
+        reasons = self._reasons(networks)
+        verdicts = [
+            Verdict(verdict.case, "fault", reasons[verdict.case], verdict.apart)
+            if reasons.get(verdict.case) and verdict.outcome == "equal"
+            else verdict
+            for verdict in suite.verdicts
+        ]
+        count = sum(not reasons[case] for case in networks)
+        note = (
+            f"{count} of the {len(networks)} networks that came in have a verified row of the "
+            f"CPU's kernels and one of PyTorch's, both beside the reference (batch {_BATCH})."
+        )
+        return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
+
+    def _reasons(self, networks: dict[str, dict[str, Any]]) -> dict[str, str]:
+        """By case: why its network has no verified row; empty where it has."""
+        reasons = dict.fromkeys(networks, "")
+        files: dict[str, Path] = {}
+        for case, described in networks.items():
+            files[case] = self._folder / f"{case}.json"
+            files[case].write_text(json.dumps({**described, "name": case}), encoding="utf-8")
+            done = self._run("--describe", f"--network={files[case]}")
+            if done.returncode:
+                reasons[case] = f"bench refuses it: {done.stderr.strip().splitlines()[-1]}"
+        taken = [str(files[case]) for case in networks if not reasons[case]]
+        out = self._folder / "rows.json"
+        self._run(*_FLAGS, f"--network={','.join(taken)}", self._peer, f"--out={out}")
+        rows = json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []
+        for case in networks:
+            of_case = [row for row in rows if row["configuration"].get("model") == case]
+            reasons[case] = reasons[case] or _reason(of_case)
+        return reasons
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self._bench), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _reason(rows: Sequence[dict[str, Any]]) -> str:
+    programs = {row["configuration"].get("program", _OWN) for row in rows}
+    if len(programs) < 2:
+        return f"only {' and '.join(programs) or 'nobody'} has a row"
+    return next(
+        (
+            f"{row['configuration'].get('program', _OWN)}: {row['error_message']}"
+            for row in rows
+            if "outcome" in row
+        ),
+        "",
+    )
