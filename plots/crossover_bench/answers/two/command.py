@@ -24,6 +24,7 @@ from crossover_bench.answers.command import (
 )
 from crossover_bench.answers.two import functions, problem_section, threshold
 from crossover_bench.answers.two.answered import Answered, answered
+from crossover_bench.answers.two.function_problems import asked_of
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.section import build
 from crossover_bench.answers.two.sides import AskError, Wanted
@@ -42,15 +43,8 @@ DESCRIPTION = (
     "docs/howto has two-programs.md, two-functions.md and google-benchmark.md."
 )
 EXAMPLE = "two bench.json --cpu=Serial --gpu=Cuda"
-_OF_ROWS = (
-    "cpu",
-    "gpu",
-    "size",
-    "once",
-    "threshold",
-    "device",
-    "charts",
-)  # flags on files of other benchmarks alone
+_OF_ROWS = ("cpu", "gpu", "size", "once")  # flags on files of other benchmarks alone
+_OF_SIZES = ("threshold", "device", "charts")  # of whatever has problems over sizes
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -123,25 +117,33 @@ def run(options: argparse.Namespace) -> int:
     paths, timings, problems = split(options.paths)
     if timings:
         problems += _of_rows(timings, options)
-    elif flag := next((flag for flag in _OF_ROWS if getattr(options, flag)), ""):
-        raise WrongUsageError(
-            f"two: --{flag} is of files that Google Benchmark or nvbench has written, and "
-            f"{printable(str(options.paths[0]))} has no such; name one, or leave it out"
-        )
+    else:
+        _refuse(_OF_ROWS, options, "that Google Benchmark or nvbench has written")
     if paths:
-        problems += _of_commands(paths, options, is_alone=not (timings or problems))
+        problems += _of_results(paths, options, is_alone=not (timings or problems))
     return complain(problems)
 
 
-def _of_commands(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
+def _refuse(flags: Sequence[str], options: argparse.Namespace, whose: str) -> None:
+    if flag := next((flag for flag in flags if getattr(options, flag)), ""):
+        raise WrongUsageError(
+            f"two: --{flag} is of files {whose}, and {printable(str(options.paths[0]))} has no "
+            "such; name one, or leave it out"
+        )
+
+
+def _of_results(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
     files, problems = load_answering(paths, lambda file: bool(file.commands or file.functions))
+    if is_alone and not any(file.functions for file in files):
+        _refuse(_OF_SIZES, options, "with functions, or that Google Benchmark has written")
     context = Context(detailed=len(files))
     sections = build(files, context, options.at), functions.build(files, context)
     if answering := [section for section in sections if section]:
         print_sections(answering, options)
     elif not problems and is_alone:
         problems.append(f"{printable(str(paths[0]))}: has no two commands; {RUN} two measures them")
-    return problems
+    known = [of for file in files for of in answered(asked_of(file))[0]]
+    return problems + _written(known, options)
 
 
 def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str]:
@@ -156,9 +158,13 @@ def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str
         print_sections([problem_section.section(known, asked.left_out, context)], options)
     elif known:
         print_tables(problem_section.tables(known, asked.left_out), options)
-    if options.threshold and known:
-        problems += _write_thresholds(known, options)
-    return problems + (_draw(known, options) if options.charts else [])
+    return problems + _written(known, options)
+
+
+def _written(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
+    """Writes what `options` ask for beside the answer."""
+    problems = _write_thresholds(known, options) if options.threshold and known else []
+    return problems + (_draw(known, options) if options.charts and known else [])
 
 
 def _write_thresholds(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
