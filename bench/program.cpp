@@ -10,11 +10,11 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
-#include <new>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "axes/exit_code.h"
 #include "base/say.h"
 #include "base/start.h"
 #include "base/times.h"
@@ -38,9 +38,6 @@
 
 namespace crossover::bench {
 namespace {
-
-constexpr int exit_row_failed = 1;
-constexpr int exit_usage = 2;
 
 bool measures(const Arguments& arguments, const std::string& program) {
   const std::vector<std::string> wanted = arguments.choices.of(&RowSpec::program);
@@ -299,23 +296,19 @@ int run(const std::vector<std::string>& command, Spent& spent) {
 int run_program(const std::vector<std::string>& command) {
   settle();
   Spent spent;
-  try {
-    const int code = run(command, spent);
-    return is_written() ? code : exit_row_failed;
-  } catch (const UsageError& error) {
-    if (launched_rank() == 0) {
-      say(error.what());
-    } else {  // they find the same; mpirun ends all as soon as one ends, and the first must say why
+  return exit_code_of([&] {
+    try {
+      const int code = run(command, spent);
+      return is_written() ? code : exit_row_failed;
+    } catch (const UsageError&) {
+      if (launched_rank() == 0) {
+        throw;
+      }
+      // They find the same; mpirun ends all as soon as one ends, and the first must say why.
       std::this_thread::sleep_for(std::chrono::seconds(1));
+      return exit_usage;
     }
-    return exit_usage;
-  } catch (const std::bad_alloc&) {
-    say("out of memory; the result file has the rows that were finished");
-    return exit_row_failed;
-  } catch (const std::exception& error) {
-    say(error.what());
-    return exit_row_failed;
-  }
+  });
 }
 
 }  // namespace crossover::bench

@@ -124,9 +124,10 @@ class Formula {
   }
 
   [[nodiscard]] std::optional<Contest> contest(Refine kind, int cores = 2) {
-    return find_contest(
+    std::vector<Contest> found = find_contests(
         kind, rows, [&](const std::string& name) { return taken[name]; }, cores,
         ladders_of(both_ladders()));
+    return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
   }
 
   Json refined(Refine kind, const RefineLimits& limits = {},
@@ -154,7 +155,7 @@ class Formula {
                   }
                 },
             .models = models},
-           limits, [&](const Json& json) { last = json; });
+           limits, [&](const Json& all) { last = all.back(); });
     return last;
   }
 

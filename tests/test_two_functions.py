@@ -36,12 +36,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     (folder / "main.cpp").write_text(block("cpp"), "utf-8")
     lists = block("cmake").replace("/path/to/crossover", str(ROOT))
-    examples = [path.stem for path in EXAMPLES.glob("*.cpp")]
-    more = "find_package(OpenMP REQUIRED)\n" + "".join(
-        f"add_executable({name} {EXAMPLES / name}.cpp)\n"
-        f"target_link_libraries({name} PRIVATE crossover::two OpenMP::OpenMP_CXX)\n"
-        for name in examples
-    )
+    more = f"add_subdirectory({EXAMPLES} examples)\n"
     (folder / "CMakeLists.txt").write_text(lists + more, "utf-8")
     made = folder / "build"
     flags = ("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON")

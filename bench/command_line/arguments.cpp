@@ -54,11 +54,11 @@ std::vector<Flag> run_flags(Arguments& to) {
        "the others measured",
        set(to.resume, true)},
       choice(
-          "--refine", named_contests,
+          "--refine", contests_of_bench,
           "after the sweep, where one of two sides overtakes the other, measure networks between "
           "those sizes in pairs, for a minute at most: one thread against all (threads), CPU "
           "against GPU (device), eager against graphs (execution), bench against the other "
-          "program (program), two commands (command; function is of crossover::two); auto, the "
+          "program (program), two commands (command); auto, the "
           "default: device or else threads, after a default or full sweep of all networks",
           to.refine),
       {"--peer", "COMMAND",

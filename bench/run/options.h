@@ -2,8 +2,9 @@
 // What a run is told of how it measures, whatever its rows are.
 #pragma once
 
-#include <initializer_list>
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -14,11 +15,13 @@ namespace crossover::bench {
 /// Which two sides are told apart more closely after a sweep (refine/contest.h); automatic: where a
 /// whole sweep is measured those that it is about.
 enum class Refine { automatic, off, threads, device, execution, program, command, function };
-inline constexpr std::initializer_list<std::pair<const char*, Refine>> named_contests{
-    {"auto", Refine::automatic},      {"off", Refine::off},
-    {"threads", Refine::threads},     {"device", Refine::device},
-    {"execution", Refine::execution}, {"program", Refine::program},
-    {"command", Refine::command},     {"function", Refine::function}};
+inline constexpr std::array named_contests{
+    std::pair{"auto", Refine::automatic},      std::pair{"off", Refine::off},
+    std::pair{"threads", Refine::threads},     std::pair{"device", Refine::device},
+    std::pair{"execution", Refine::execution}, std::pair{"program", Refine::program},
+    std::pair{"command", Refine::command},     std::pair{"function", Refine::function}};
+/// Those that bench has rows of: functions are of crossover::two.
+inline constexpr std::span contests_of_bench{named_contests.begin(), named_contests.size() - 1};
 
 struct RunOptions {
   Effort effort;                   ///< of rows that have none of their own

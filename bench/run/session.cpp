@@ -201,7 +201,8 @@ double closer_seconds(const Session& session, const std::vector<PlannedRow>& pla
   };
   const bool has_work =
       looks_closer(session.options, earlier) &&
-      find_contest(session.options.refine, session.rows, will_be, usable_cores(), session.ladders);
+      !find_contests(session.options.refine, session.rows, will_be, usable_cores(), session.ladders)
+           .empty();
   return has_work ? RefineLimits().seconds : 0;
 }
 
@@ -273,10 +274,10 @@ void look_closer(const Session& session, Sampler& sampler, const EarlierSizes& e
                 });
               },
           .models = earlier.models},
-         limits, [&](const nlohmann::ordered_json& refinement) {
+         limits, [&](const nlohmann::ordered_json& refinements) {
            if (file != nullptr) {
              nlohmann::ordered_json all = earlier.refinements;
-             all.push_back(refinement);
+             all.insert(all.end(), refinements.begin(), refinements.end());
              file->note("refinements", all);
            }
          });

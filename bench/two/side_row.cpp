@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -185,7 +189,34 @@ std::size_t judge_of(const Work& work) {
   return static_cast<std::size_t>(at - work.sides.begin());
 }
 
-/// Medians of the parts of a few calls.
+/// Of one call among several that are waited for together, `call_seconds` being that of one alone.
+double seconds_back_to_back(HeldSide& held, double call_seconds) {
+  constexpr double enough = 0.02;
+  constexpr double least = 2;
+  constexpr double most = 1000;
+  const auto calls = static_cast<int>(std::clamp(enough / call_seconds, least, most));
+  const double seconds = timed([&] {
+    for (int call = 0; call < calls; ++call) {
+      held.run().run();
+    }
+    held.wait();
+  });
+  return seconds / calls;
+}
+
+/// By the device's own clock. A call before it keeps the device busy while the host gives it this
+/// one, so that a launch that is shorter than the work is not counted.
+double seconds_of_device(HeldSide& held) {
+  held.restore();
+  if (!held.side().restores) {
+    held.run().run();
+  }
+  const double seconds = held.side().device.seconds([&] { held.run().run(); });
+  held.wait();
+  return seconds;
+}
+
+/// Medians of the parts of a few calls; of a device also what a call takes seen in other ways.
 void count_parts(HeldSide& held, std::map<std::string, double>& counters) {
   constexpr std::size_t most = 9;
   constexpr double enough = 0.1;
@@ -201,10 +232,33 @@ void count_parts(HeldSide& held, std::map<std::string, double>& counters) {
     if (held.side().copies) {
       parts["copy_out_seconds"].push_back(timed([&] { held.copy_out(); }));
     }
+    if (held.side().device.seconds) {
+      parts["device_seconds"].push_back(seconds_of_device(held));
+    }
   } while (parts["call_seconds"].size() < most && seconds_since(start) < enough);
   for (const auto& [part, seconds] : parts) {
     counters[part] = bench::median(seconds);
   }
+  if (held.side().device.wait && !held.side().restores) {
+    counters["back_to_back_seconds"] =
+        seconds_back_to_back(held, counters["call_seconds"] + counters["wait_seconds"]);
+  }
+}
+
+/// What the problem says of a call of that size. std::runtime_error where that is no amount.
+void count_work(const SideAt& at, std::map<std::string, double>& counters) {
+  const auto count = [&](const char* key, const std::function<double(std::int64_t size)>& of) {
+    if (!of) {
+      return;
+    }
+    const double amount = counters[key] = of(at.size);
+    if (!(amount > 0) || !std::isfinite(amount)) {
+      throw std::runtime_error("its problem says that a call has " + detail::shown(amount) + " " +
+                               key + "; correct that in the program");
+    }
+  };
+  count("items", at.work.items);
+  count("bytes", at.work.bytes);
 }
 
 class SideRow : public bench::PreparedBenchmark {
@@ -320,6 +374,7 @@ std::unique_ptr<bench::PreparedBenchmark> make_row(const SideAt& at, bench::Resu
     result.counters["verification_seconds"] = verification_seconds;
     result.counters["first_call_seconds"] = first.first_seconds;
     result.counters["count"] = 1;
+    count_work(at, result.counters);
     if (is_first_instance) {
       count_parts(held, result.counters);
     }

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <new>
 #include <set>
 #include <utility>
 
 #include "axes/axes.h"
+#include "axes/exit_code.h"
 #include "axes/flag.h"
 #include "base/say.h"
 #include "base/start.h"
@@ -33,9 +33,6 @@ using bench::Json;
 using bench::RowSpec;
 using bench::UsageError;
 using Works = std::vector<std::unique_ptr<Work>>;
-
-constexpr int exit_row_failed = 1;
-constexpr int exit_usage = 2;
 
 // ---- What the program says.
 
@@ -270,7 +267,7 @@ int measure_rows(const std::vector<std::string>& command, const Works& works,
                              }};
   const bool is_complete = bench::measure(session, std::move(plan));
   const int of_child = child ? child->close() : 0;
-  return of_child != 0 ? of_child : is_complete ? 0 : exit_row_failed;
+  return of_child != 0 ? of_child : is_complete ? 0 : bench::exit_row_failed;
 }
 
 int run(const std::vector<std::string>& command, const Works& works, bool optimized,
@@ -295,20 +292,11 @@ int run(const std::vector<std::string>& command, const Works& works, bool optimi
 int measure_work(int argc, char** argv, Works works, bool optimized) {
   bench::settle();
   bench::Spent spent;
-  try {
+  return bench::exit_code_of([&] {
     const std::vector<std::string> command(argv, argv + argc);
     bench::speaker() = bench::without_folders(command.at(0));
     return run(command, works, optimized, spent);
-  } catch (const UsageError& error) {
-    bench::say(error.what());
-    return exit_usage;
-  } catch (const std::bad_alloc&) {
-    bench::say("out of memory; the result file has the rows that were finished");
-    return exit_row_failed;
-  } catch (const std::exception& error) {
-    bench::say(error.what());
-    return exit_row_failed;
-  }
+  });
 }
 
 }  // namespace crossover::two

@@ -31,6 +31,8 @@ struct Device {
   /// Returns when the device has done all that it was given. Empty: run() returns no earlier.
   std::function<void()> wait = {};
   std::string missing = {};  ///< why nothing can run on it; empty: it is there
+  /// By the device's own clock, the seconds of what `call` gives it; empty: nobody can tell.
+  std::function<double(const std::function<void()>& call)> seconds = {};
 };
 
 /// A device that can do nothing more in this process: the next rows get another one.
@@ -39,8 +41,13 @@ struct DeviceLost : std::runtime_error {
 };
 
 /// A GPU by HIP, SYCL, Kokkos ... `wait`: for the whole device, not for one queue of it.
-inline Device gpu(std::string name, std::function<void()> wait) {
-  return {.kind = "gpu", .name = std::move(name), .wait = std::move(wait)};
+inline Device gpu(std::string name, std::function<void()> wait,
+                  std::function<double(const std::function<void()>& call)> seconds = {}) {
+  return {.kind = "gpu",
+          .name = std::move(name),
+          .wait = std::move(wait),
+          .missing = {},
+          .seconds = std::move(seconds)};
 }
 
 #if defined(__CUDACC__) || defined(CROSSOVER_TWO_CUDA)
@@ -51,6 +58,32 @@ inline void require(cudaError_t error) {
   }
 }
 
+namespace detail {
+
+struct CudaEvent {
+  CudaEvent() { require(cudaEventCreate(&event)); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() { cudaEventDestroy(event); }
+  cudaEvent_t event{};
+};
+
+}  // namespace detail
+
+/// Of what `call` does in the default stream, and in streams that wait for that one.
+inline double cuda_seconds(const std::function<void()>& call) {
+  const detail::CudaEvent begin;
+  const detail::CudaEvent end;
+  require(cudaEventRecord(begin.event));
+  call();
+  require(cudaEventRecord(end.event));
+  require(cudaEventSynchronize(end.event));
+  constexpr double of_a_millisecond = 1e-3;
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin.event, end.event));
+  return of_a_millisecond * milliseconds;
+}
+
 /// The first GPU of CUDA's, which the harness waits for.
 inline Device cuda() {
   int count = 0;
@@ -59,7 +92,8 @@ inline Device cuda() {
     return {.kind = "gpu", .missing = std::string("no GPU: ") + cudaGetErrorString(error)};
   }
   require(cudaGetDeviceProperties(&found, 0));
-  return gpu(found.name, [] { require(cudaDeviceSynchronize()); });
+  return gpu(
+      found.name, [] { require(cudaDeviceSynchronize()); }, cuda_seconds);
 }
 #endif
 
@@ -105,6 +139,7 @@ class Work {
   std::vector<std::int64_t> sizes;
   double tolerance = 0;
   bool has_right = false;  ///< the problem says by itself what is right
+  std::function<double(std::int64_t size)> items, bytes;  ///< of a call; empty: not told
   std::vector<Side> sides;
 
   /// Makes the input of that size, unless it is there.
@@ -262,6 +297,9 @@ struct Problem {
   std::function<Output(const Input&)> right = {};  ///< empty: what the first side computes
   /// What is compared with the tolerance, of types that only their user knows; empty: the above.
   std::function<double(const Output& result, const Output& right)> error = {};
+  /// How many items a call works on, and how many bytes it has to read and write at least: what it
+  /// does of them in a second stands beside its time.
+  std::function<double(std::int64_t size)> items = {}, bytes = {};
   std::vector<TypedSide> sides = {};
 
   /// A function of the host's data: Output f(const Input&); void f(const Input&, Output&), whose
@@ -306,6 +344,8 @@ class WorkOf final : public Work {
     sizes = problem_.sizes;
     tolerance = problem_.tolerance;
     has_right = static_cast<bool>(problem_.right);
+    items = problem_.items;
+    bytes = problem_.bytes;
     sides.assign(problem_.sides.begin(), problem_.sides.end());
     data_->tolerance = tolerance;
     data_->error = problem_.error;

@@ -26,6 +26,7 @@ struct TimedSide {
   std::string device, side;
   bool copies = false;
   double start = 0, of_size = 0;  ///< seconds
+  std::string problem = "sort";
 };
 
 /// Rows that take start + size * of_size, with noise of a percent.
@@ -43,8 +44,9 @@ class Functions {
     }
   }
 
+  /// Of each problem.
   Json refined() {
-    Json last;
+    Json told;
     refine(Refine::function, rows,
            {.repeat = [&](const std::string& name) { return std::optional(seconds(name)); },
             .finish = [](const std::string& /*name*/) {},
@@ -52,8 +54,8 @@ class Functions {
             .seconds = [&](const std::string& name) { return taken_[name]; },
             .bring = [&](const std::string& size) { bring(std::stoll(size)); },
             .ladders = {}},
-           {.seconds = 1e9}, [&](const Json& json) { last = json; });
-    return last;
+           {.seconds = 1e9}, [&](const Json& json) { told = json; });
+    return told;
   }
 
   Rows rows;
@@ -64,7 +66,7 @@ class Functions {
       RowSpec spec{.family = RowFamily::function,
                    .size = size,
                    .device = side.device,
-                   .others = {{problem_key, "sort"}, {side_key, side.side}}};
+                   .others = {{problem_key, side.problem}, {side_key, side.side}}};
       if (side.copies) {
         spec.others[transfers_key] = transfers_each;
       }
@@ -98,7 +100,7 @@ TEST(RefineFunctions, FindsWhereTheGpuWinsThatHasItsDataThere) {
                        {.device = "cpu", .side = "fast", .of_size = 1e-8},
                        {.device = "gpu", .side = "gpu", .start = 1e-4, .of_size = 1e-9},
                        {.device = "gpu", .side = "gpu", .copies = true, .start = 2e-4}});
-  const Json refined = functions.refined();
+  const Json refined = functions.refined().at(0);
   EXPECT_EQ(refined["kind"], "function");
   EXPECT_EQ(refined["common"], Json({{"family", "Function"}, {"problem", "sort"}}));
   EXPECT_EQ(refined["first"], Json({{"device", "cpu"}, {"side", "fast"}}));
@@ -110,9 +112,21 @@ TEST(RefineFunctions, OnOneDeviceLooksWhereTheWinnerChanges) {
   Functions functions({{.device = "cpu", .side = "first", .of_size = 1e-8},
                        {.device = "cpu", .side = "slower", .of_size = 2e-8},
                        {.device = "cpu", .side = "threads", .start = 2e-4, .of_size = 5e-9}});
-  const Json refined = functions.refined();
+  const Json refined = functions.refined().at(0);
   EXPECT_EQ(refined["second"], Json({{"device", "cpu"}, {"side", "threads"}}));
   expect_around(refined, 2e-4 / 5e-9);
+}
+
+TEST(RefineFunctions, LooksAtEachProblem) {
+  Functions functions({{.device = "cpu", .side = "cpu", .of_size = 1e-8},
+                       {.device = "gpu", .side = "gpu", .start = 1e-4},
+                       {.device = "cpu", .side = "cpu", .of_size = 1e-8, .problem = "fft"},
+                       {.device = "gpu", .side = "gpu", .start = 3e-4, .problem = "fft"}});
+  const Json refined = functions.refined();
+  ASSERT_EQ(refined.size(), 2U);
+  for (const Json& each : refined) {
+    expect_around(each, each["common"]["problem"] == "sort" ? 1e4 : 3e4);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <limits>
 #include <map>
@@ -66,6 +67,7 @@ class Two : public testing::Test {
     for (std::string& word : words) {
       pointers.push_back(word.data());
     }
+    std::filesystem::remove(file_);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const int code = measure(static_cast<int>(pointers.size()), pointers.data(), problems...);
@@ -186,6 +188,12 @@ TEST_F(Two, ASideWhoseResultChangesBehindTheCallIsCaught) {
 struct Queue {
   static inline std::shared_future<void> work;
   static inline int waits = 0;
+  static void wait() {
+    ++waits;
+    if (work.valid()) {
+      work.wait();
+    }
+  }
 
   explicit Queue(const Numbers& input) : numbers(input.size()) {}
   void copy_in(const Numbers& input) { numbers = input; }
@@ -213,12 +221,12 @@ TEST_F(Two, ASideWhoseCopyWaitsForItsWorkIsCaught) {
 
 TEST_F(Two, ADeviceIsWaitedForWithAndWithoutCopies) {
   Problem<Numbers> problem = sorting();
-  problem.side<Queue>("queue", gpu("a queue", [] {
-                        ++Queue::waits;
-                        if (Queue::work.valid()) {
-                          Queue::work.wait();
-                        }
-                      }));
+  constexpr double by_its_clock = 0.0025;
+  const auto by_device = [&](const std::function<void()>& call) {
+    call();
+    return by_its_clock;
+  };
+  problem.side<Queue>("queue", gpu("a queue", Queue::wait, by_device));
   EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 0) << said_;
   EXPECT_GT(Queue::waits, 0);
   EXPECT_EQ(written_["context"]["crossover"]["machine"]["gpu"]["name"], "a queue");
@@ -231,6 +239,39 @@ TEST_F(Two, ADeviceIsWaitedForWithAndWithoutCopies) {
   const Json& stays = entries[name];
   EXPECT_GT(stays["wait_seconds"], stays["call_seconds"]);
   EXPECT_TRUE(stays.contains("copy_in_seconds") && stays.contains("copy_out_seconds"));
+  EXPECT_EQ(stays["device_seconds"], by_its_clock);
+  EXPECT_FALSE(stays.contains("back_to_back_seconds")) << "a sort has to be restored before each";
+}
+
+/// A device that takes as long for many calls as for one.
+struct Batch : Queue {
+  static constexpr bool keeps_input = true;
+  using Queue::Queue;
+  void run() {
+    if (!work.valid() || work.wait_for(milliseconds(0)) == std::future_status::ready) {
+      Queue::run();
+    }
+  }
+};
+
+TEST_F(Two, CallsBackToBackStandBesideTheOneThatIsWaitedFor) {
+  Problem<Numbers> problem = sorting();
+  problem.items = [](std::int64_t size) { return static_cast<double>(size); };
+  problem.bytes = [](std::int64_t size) { return 8.0 * static_cast<double>(size); };
+  problem.side<Batch>("batch", gpu("a queue", Queue::wait));
+  EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 0) << said_;
+  for (const Json& entry : written_["rows"]) {
+    EXPECT_EQ(entry["items"], 10) << entry;
+    EXPECT_EQ(entry["bytes"], 80);
+  }
+  const Json batch = row("batch");
+  const auto entry = std::ranges::find_if(
+      written_["benchmarks"], [&](const Json& of) { return of["name"] == batch["name"]; });
+  EXPECT_LT((*entry)["back_to_back_seconds"], (*entry)["wait_seconds"]);
+  problem.bytes = [](std::int64_t /*size*/) { return 0.0; };
+  EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 1);
+  EXPECT_EQ(error_of("first"),
+            "its problem says that a call has 0 bytes; correct that in the program");
 }
 
 TEST_F(Two, AMissingDeviceLeavesItsSidesOut) {

@@ -377,18 +377,17 @@ std::optional<Contest> between_functions(const Work& work) {
   return found;
 }
 
-/// Of several problems the first in which the winner changes.
-std::optional<Contest> of_functions(Rows& rows, const SecondsOf& seconds) {
+/// One of each problem.
+std::vector<Contest> of_functions(Rows& rows, const SecondsOf& seconds) {
   std::vector<std::vector<LadderSize>> sizes;
   const std::vector<Work> all = measured_functions(rows, seconds, sizes);
-  std::optional<Contest> found;
+  std::vector<Contest> found;
   for (std::size_t place = 0; place < all.size(); ++place) {
     std::optional<Contest> own = between_functions(all[place]);
     constexpr std::size_t fewest = 2;
-    if (own && own->ladder.size() >= fewest &&
-        (!found || (has_change(*own) && !has_change(*found)))) {
-      found = std::move(own);
-      found->sizes = sizes[place];
+    if (own && own->ladder.size() >= fewest) {
+      own->sizes = std::move(sizes[place]);
+      found.push_back(std::move(*own));
     }
   }
   return found;
@@ -433,6 +432,11 @@ std::string Contest::words(const RowSpec& side) const {
          words_of_threads(value_of(side, &RowSpec::threads));
 }
 
+std::string Contest::problem() const {
+  const auto at = work.others.find(problem_key);
+  return at == work.others.end() ? "" : at->second + ", ";
+}
+
 RowSpec program_of(const Row& row) {
   RowSpec program = overlaid(row.spec, row.record.chosen().value_or(RowSpec()));
   const auto used = row.record.facts.find("threads_used");
@@ -442,13 +446,12 @@ RowSpec program_of(const Row& row) {
   return program;
 }
 
+namespace {
+
 std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
                                     const Ladders& ladders) {
   if (kind == Refine::command) {
     return of_commands(rows, seconds);
-  }
-  if (kind == Refine::function) {
-    return of_functions(rows, seconds);
   }
   const std::map<std::string, Ladder> all =
       measured_work(rows, seconds, ladders, kind == Refine::program);
@@ -474,6 +477,17 @@ std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& se
   }
   std::optional<Contest> found = look(Refine::device);
   return found ? found : look(Refine::threads);
+}
+
+}  // namespace
+
+std::vector<Contest> find_contests(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
+                                   const Ladders& ladders) {
+  if (kind == Refine::function) {
+    return of_functions(rows, seconds);
+  }
+  std::optional<Contest> found = find_contest(kind, rows, seconds, cores, ladders);
+  return found ? std::vector{std::move(*found)} : std::vector<Contest>();
 }
 
 }  // namespace crossover::bench

@@ -44,6 +44,8 @@ struct Contest {
   [[nodiscard]] std::vector<std::string> rows(const RowSpec& side, std::size_t place) const;
   /// "1 thread", "the CPU on 2 threads", "the GPU (graph, resident)", "std::sort".
   [[nodiscard]] std::string words(const RowSpec& side) const;
+  /// Of functions, whose problems may be several: "sort, ".
+  [[nodiscard]] std::string problem() const;
 };
 
 /// What a row runs, as far as its making has told: the row with what execution:auto came to, and
@@ -55,7 +57,7 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 
 /// Of the epochs of a ladder's networks in `rows` those to compare: of several ladders, batch
 /// sizes, precisions and so on the one with the most sizes that both sides have, which are two at
-/// least. None where there is none.
+/// least. None where there is none. Of functions one of each problem.
 ///   threads    the fewest CPU threads against the most that are not more than `cores`, of one
 ///              execution: of auto where that has as many sizes as the others
 ///   device     the CPU against the GPU's way that wins earliest, of those whose data lies on the
@@ -69,7 +71,7 @@ using SecondsOf = std::function<std::vector<double>(const std::string& name)>;
 ///              last against the GPU's that wins earliest; on one device the first two between
 ///              which the winner changes
 ///   automatic  device; without a GPU threads
-std::optional<Contest> find_contest(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
-                                    const Ladders& ladders);
+std::vector<Contest> find_contests(Refine kind, Rows& rows, const SecondsOf& seconds, int cores,
+                                   const Ladders& ladders);
 
 }  // namespace crossover::bench

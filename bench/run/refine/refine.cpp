@@ -57,7 +57,7 @@ namespace {
 class Refinement {
  public:
   Refinement(Contest contest, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
-             const RefineRecord& record)
+             const std::function<void(const Json& refinement)>& record)
       : contest_(std::move(contest)),
         rows_(rows),
         measured_(measured),
@@ -198,7 +198,7 @@ class Refinement {
   void tell(std::size_t place, const PairTest& test, bool is_same) const {
     const LadderSize& size = contest_.sizes[place];
     std::ostringstream line;
-    line << "[refine] "
+    line << "[refine] " << contest_.problem()
          << (contest_.is_over_numbers() ? sized(size.parameters)
                                         : size.name + " (" + sized(size.parameters) + ")")
          << ": ";
@@ -221,7 +221,7 @@ class Refinement {
   void tell(const Search& found) const {
     std::ostringstream text;
     text.precision(3);
-    text << "refined " << contest_.words(contest_.first) << " against "
+    text << "refined " << contest_.problem() << contest_.words(contest_.first) << " against "
          << contest_.words(contest_.second) << ": ";
     for (const Interval& interval : found.intervals) {
       const bool is_second = interval.below == Winner::first;
@@ -264,7 +264,7 @@ class Refinement {
   Rows& rows_;
   const RefineRows& measured_;
   const RefineLimits& limits_;
-  const RefineRecord& record_;
+  const std::function<void(const Json& refinement)>& record_;
   Instant start_ = std::chrono::steady_clock::now();
   std::mt19937_64 order_{std::random_device{}()};  ///< of the sides of a pair
   std::int64_t pairs_ = 0;
@@ -278,11 +278,27 @@ class Refinement {
 void refine(Refine kind, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
             const RefineRecord& record) {
   std::ranges::for_each(measured.models, measured.bring);
-  std::optional<Contest> contest =
-      find_contest(kind, rows, measured.seconds, usable_cores(), measured.ladders);
-  if (contest) {
-    Refinement(std::move(*contest), rows, measured, limits, record).run();
-  } else if (kind != Refine::automatic) {
+  std::vector<Contest> contests =
+      find_contests(kind, rows, measured.seconds, usable_cores(), measured.ladders);
+  const Instant start = std::chrono::steady_clock::now();
+  Json all = Json::array();
+  auto left = static_cast<double>(contests.size());
+  for (Contest& contest : contests) {
+    RefineLimits own = limits;
+    own.seconds = (limits.seconds - seconds_since(start)) / left--;
+    Json last;
+    const std::function<void(const Json& refinement)> told = [&](const Json& refinement) {
+      last = refinement;
+      Json with_last = all;
+      with_last.push_back(last);
+      record(with_last);
+    };
+    Refinement(std::move(contest), rows, measured, own, told).run();
+    if (!last.is_null()) {
+      all.push_back(std::move(last));
+    }
+  }
+  if (contests.empty() && kind != Refine::automatic) {
     say(std::string("--refine=") + name_in(named_contests, kind) +
         ": nothing to refine, since no two sides have times of two sizes of a ladder");
   }

@@ -45,15 +45,16 @@ struct RefineRows {
   std::vector<std::string> models = {};
 };
 
-/// Called with what is known so far, as the result file has it (one of `refinements`,
-/// results/README.md), before the rows of a size are finished, and in the end; not where there was
-/// no time for any size.
-using RefineRecord = std::function<void(const nlohmann::ordered_json& refinement)>;
+/// Called with what is known so far, as the result file has it (`refinements`, results/README.md),
+/// before the rows of a size are finished, and in the end; not where there was no time for any
+/// size.
+using RefineRecord = std::function<void(const nlohmann::ordered_json& refinements)>;
 
 /// Whether the row, by its name, is an epoch of a network on a ladder, a command, or a function.
 bool is_on_a_ladder(const std::string& row, const Ladders& ladders);
 
 /// Brings the rows of the sizes that it tries, and tells of each in a line. `kind` is not `off`.
+/// Several problems of functions share the time: each has an equal part of what is left.
 /// Says why where nothing can be refined and `kind` is not automatic.
 void refine(Refine kind, Rows& rows, const RefineRows& measured, const RefineLimits& limits,
             const RefineRecord& record);

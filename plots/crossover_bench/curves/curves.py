@@ -123,7 +123,6 @@ class Pairing(Alike):
 
 
 SCALES = {name: family.scale for name, family in FAMILIES.items()}
-FUNCTIONS = Scale("size", lambda row: float(whole(row.configuration["size"], 15) or 0), ("size",))
 # One network in one batch size at a time.
 NETWORKS = {
     family: Scale("parameters", lambda row: row.counters["params"]) for family in OF_NETWORKS
@@ -198,20 +197,6 @@ def rank_pairs(file: File) -> Iterator[tuple[dict[str, str], int, Curve, Curve]]
                 many = best_of(curves)
                 if alone and alone.meets(many):
                     yield {**dict(what), **dict(same)}, ranks, alone, many
-
-
-def function_curves(file: File) -> dict[str, list[Curve]]:
-    """Of each problem of a user's functions (docs/howto/two-functions.md) a curve for each side,
-    with its copies and without, in the order of the file."""
-    problems: dict[str, dict[Items, list[Row]]] = {}
-    for row in file.functions:
-        if not row.failure:
-            sides = problems.setdefault(row.configuration["problem"], {})
-            sides.setdefault(row.axes.how(row.configuration), []).append(row)
-    return {
-        problem: [_curve(rows, FUNCTIONS, ("device",)) for rows in sides.values()]
-        for problem, sides in problems.items()
-    }
 
 
 def _alike(row: Row) -> dict[str, str]:

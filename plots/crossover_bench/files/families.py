@@ -151,4 +151,10 @@ def derived(family: str, counters: Mapping[str, float], seconds: float) -> dict[
             ranks = counters["ranks"]
             rates["bus_bytes_per_second"] = rates["bytes_per_second"] * 2 * (ranks - 1) / ranks
         return {"seconds": operation_seconds, **rates}
+    if family == FUNCTION:
+        return {
+            f"{counter}_per_second": counters[counter] / seconds
+            for counter in ("bytes", "items")
+            if counter in counters
+        }
     return {}

@@ -35,7 +35,7 @@ from crossover_bench.answers.compare.table import compare_tables
 from crossover_bench.answers.crossover import section as crossover
 from crossover_bench.answers.machines.table import machines_table, verdicts
 from crossover_bench.answers.two.answered import answered
-from crossover_bench.answers.two.flags import add_threshold, add_wanted, refuse, wanted
+from crossover_bench.answers.two.flags import OF_ROWS, add_threshold, add_wanted, refuse, wanted
 from crossover_bench.answers.two.moved import move_words, moves, moves_table
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.sides import AskError
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace) -> int:
     read = [] if fault else [split([path]) for path in options.paths]
     if fault or (read and all(timings and not rest for rest, timings, _ in read)):
         return complain([fault]) if fault else _compare_rows(read, options)
-    refuse(options, "compare", "threshold")
+    refuse(options, "compare", (*OF_ROWS, "threshold"))
     try:
         if options.cpu_of:
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)

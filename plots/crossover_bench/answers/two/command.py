@@ -23,6 +23,7 @@ from crossover_bench.answers.command import (
 from crossover_bench.answers.two import functions, problem_section, threshold
 from crossover_bench.answers.two.answered import Answered, answered
 from crossover_bench.answers.two.flags import add_threshold, add_wanted, refuse, wanted
+from crossover_bench.answers.two.function_problems import asked_of
 from crossover_bench.answers.two.moved import move_words, moves
 from crossover_bench.answers.two.problems import problems_of
 from crossover_bench.answers.two.section import build
@@ -42,6 +43,8 @@ DESCRIPTION = (
     "docs/howto has two-programs.md, two-functions.md and google-benchmark.md."
 )
 EXAMPLE = "two bench.json --cpu=Serial --gpu=Cuda"
+_OF_SIZES = ("threshold", "device", "charts")  # flags on whatever has problems over sizes
+_WITH_SIZES = "with functions, or that Google Benchmark or nvbench has written"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,21 +79,24 @@ def run(options: argparse.Namespace) -> int:
     if timings:
         problems += _of_rows(timings, options)
     else:
-        refuse(options, "two", "threshold", "device", "charts")
+        refuse(options, "two")
     if paths:
-        problems += _of_commands(paths, options, is_alone=not (timings or problems))
+        problems += _of_results(paths, options, is_alone=not (timings or problems))
     return complain(problems)
 
 
-def _of_commands(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
+def _of_results(paths: list[Path], options: argparse.Namespace, is_alone: bool) -> list[str]:
     files, problems = load_answering(paths, lambda file: bool(file.commands or file.functions))
+    if is_alone and not any(file.functions for file in files):
+        refuse(options, "two", _OF_SIZES, _WITH_SIZES)
     context = Context(detailed=len(files))
     sections = build(files, context, options.at), functions.build(files, context)
     if answering := [section for section in sections if section]:
         print_sections(answering, options)
     elif not problems and is_alone:
         problems.append(f"{printable(str(paths[0]))}: has no two commands; {RUN} two measures them")
-    return problems
+    known = [of for file in files for of in answered(asked_of(file))[0]]
+    return problems + _written(known, options)
 
 
 def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str]:
@@ -104,9 +110,13 @@ def _of_rows(timings: Sequence[Timing], options: argparse.Namespace) -> list[str
         print_sections([problem_section.section(known, asked.left_out, context)], options)
     elif known:
         print_tables(problem_section.tables(known, asked.left_out), options)
-    if options.threshold and known:
-        problems += _write_thresholds(known, options)
-    return problems + (_draw(known, options) if options.charts else [])
+    return problems + _written(known, options)
+
+
+def _written(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:
+    """Writes what `options` ask for beside the answer."""
+    problems = _write_thresholds(known, options) if options.threshold and known else []
+    return problems + (_draw(known, options) if options.charts and known else [])
 
 
 def _write_thresholds(known: Sequence[Answered], options: argparse.Namespace) -> list[str]:

@@ -12,7 +12,7 @@ from crossover_bench.answers.two import threshold
 from crossover_bench.answers.two.sides import Wanted
 from crossover_bench.words.text import printable
 
-_FLAGS = ("cpu", "gpu", "size", "once")
+OF_ROWS = ("cpu", "gpu", "size", "once")
 
 
 def add_wanted(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +52,18 @@ def wanted(options: argparse.Namespace) -> Wanted:
     return Wanted(options.cpu, options.gpu, options.size, options.once)
 
 
-def refuse(options: argparse.Namespace, command: str, *more: str) -> None:
-    """Raises WrongUsageError where one of the flags, or of `more`, is there, as no file is one of
-    another program's benchmarks."""
-    if flag := next((flag for flag in (*_FLAGS, *more) if getattr(options, flag)), ""):
+def refuse(
+    options: argparse.Namespace,
+    command: str,
+    flags: Sequence[str] = OF_ROWS,
+    whose: str = "that Google Benchmark or nvbench has written",
+) -> None:
+    """Raises WrongUsageError where one of `flags` is there, as no file is one of those."""
+    if flag := next((flag for flag in flags if getattr(options, flag)), ""):
         named: Sequence[Path] = options.paths
         which = f"{printable(str(named[0]))} has no such" if named else "there is none"
         raise WrongUsageError(
-            f"{command}: --{flag} is of files that Google Benchmark or nvbench has written, and "
-            f"{which}; name one, or leave it out"
+            f"{command}: --{flag} is of files {whose}, and {which}; name one, or leave it out"
         )
 
 

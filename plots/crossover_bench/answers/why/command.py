@@ -17,6 +17,7 @@ from crossover_bench.answers.command import (
     quantity_of,
     save_charts,
 )
+from crossover_bench.answers.two import function_parts
 from crossover_bench.answers.why.section import draw_all, of_quotients, of_times
 from crossover_bench.files.quantities import QUANTITIES, TIME, Quantity
 from crossover_bench.show.page.section import Context, Section
@@ -57,13 +58,13 @@ def run(options: argparse.Namespace) -> int:
         section = (
             of_times([file], context) if quantity is TIME else of_quotients(file, study, quantity)
         )
-        if section is None:
+        of_functions = function_parts.section(file) if quantity is TIME else None
+        sections += [each for each in (of_functions, section) if each]
+        if not (of_functions or section):
             reason = "no Epoch or Minibatch row has a result"
             if quantity is not TIME:
                 reason = f"no network was trained on both devices with {quantity.noun}"
             problems.append(f"{printable(str(file.path))}: {reason}")
-        else:
-            sections.append(section)
     print_sections(sections, options)
     if options.charts:
         problems += save_charts(files, map(draw_all, studies), options.charts)
