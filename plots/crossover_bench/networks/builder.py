@@ -370,7 +370,10 @@ class Builder(Steps):
                 orders.append(orders[2].reshape(value.places.shape))
         elif shape[-1] == 1:
             orders.append(places[:, 0])
-        elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
+        elif LOSSES[loss_function] != "cross_entropy" or 1 in (
+            math.prod(value.places.shape[1:-1]),
+            math.prod(value.places.shape[2:]),  # images of one pixel
+        ):
             orders.append(places.reshape(value.places.shape))
             if LOSSES[loss_function] != "cross_entropy" and value.is_whole:
                 orders.append(value.places)  # a mean over all numbers has no order

@@ -12,7 +12,7 @@ import onnx
 import torch
 from onnx.reference import ReferenceEvaluator
 
-from crossover_bench.networks.from_onnx import Graph
+from crossover_bench.networks.from_onnx import EXPORT, Graph
 from crossover_bench.networks.proof import (
     BATCHES,
     ENDS,
@@ -28,9 +28,8 @@ from crossover_bench.peers.pytorch.networks import BATCH_NORMS
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
 
-def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
-    """The largest relative difference of outputs, and what is not proved. Refused above the
-    tolerance."""
+def prove(graph: Graph, described: dict[str, Any]) -> float:
+    """The largest relative difference of outputs. Refused above the tolerance."""
     steps = graph.build.alive(graph.output)
     parameters = [torch.tensor(weights) for step in steps for weights in step.parameters]
     network = rebuilt(described, parameters).eval()
@@ -43,6 +42,7 @@ def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
         module.running_var.copy_(torch.tensor(variance))
     reference = ReferenceEvaluator(_not_in_training(graph.model))
     random, largest = np.random.default_rng(0), 0.0
+    _prove_freed(graph, reference, random)
     shape: tuple[int, ...] = ()  # of an import's batch of results
     for _ in range(BATCHES):
         given = {
@@ -61,7 +61,8 @@ def prove(graph: Graph, described: dict[str, Any]) -> tuple[float, str]:
                 f"{apart:.1e} of the largest"
             )
         largest = max(largest, apart)
-    return largest, _prove_of_more(graph, network, reference, random, shape)
+    _prove_of_more(graph, network, reference, random, shape)
+    return largest
 
 
 def _prove_of_more(
@@ -70,17 +71,14 @@ def _prove_of_more(
     reference: ReferenceEvaluator,
     random: np.random.Generator,
     few: tuple[int, ...],
-) -> str:
-    """Refused where the file gives other numbers for more samples than an import's batch has.
-    Returns what to say where it has a batch of its own, and so none for more."""
+) -> None:
+    """Refused where the file gives other numbers for more samples than an import's batch has."""
     given = {
         read.name: _random(graph, place, random, MORE) for place, read in enumerate(graph.inputs)
     }
     try:
         many = reference.run(None, given)[graph.place]
     except Exception as error:  # whatever a node may raise where its shapes do not fit
-        if graph.has_fixed_batch:
-            return f"; its batch is fixed, so nothing proves it for another ({in_short(error)})"
         raise Refused(
             f"the file runs on {BATCH} samples and not on {MORE} ({in_short(error)}), though its "
             "batch may have any size; export it with a batch that is used as a whole"
@@ -93,7 +91,38 @@ def _prove_of_more(
             f"the imported network gives other numbers than onnx's reference evaluator for {MORE} "
             f"samples, by {apart:.1e} of the largest"
         )
-    return ""
+
+
+def _prove_freed(
+    graph: Graph, reference: ReferenceEvaluator, random: np.random.Generator
+) -> None:
+    """Refused where two batches of a file's own size at once give others than each gives by
+    itself."""
+    size = graph.batch.size
+    if not size:
+        return
+    given = {
+        read.name: _random(graph, place, random, 2 * size)
+        for place, read in enumerate(graph.inputs)
+    }
+    own = ReferenceEvaluator(_not_in_training(graph.batch.own))
+    halves = [
+        _run(own, {name: np.split(x, 2)[half] for name, x in given.items()})[graph.place]
+        for half in range(2)
+    ]
+    why = f"the file has a batch of {size}, which can't be made one of any size"
+    try:
+        together = reference.run(None, given)[graph.place]
+    except Exception as error:  # whatever a node may raise where its shapes do not fit
+        raise Refused(f"{why} ({in_short(error)}); {EXPORT}") from error
+    pairs = zip(together.shape, halves[0].shape, strict=False)
+    axis = next((axis for axis, (both, half) in enumerate(pairs) if both == 2 * half), None)
+    apart = np.inf
+    if axis is not None and together.size == 2 * halves[0].size:
+        each = [part.reshape(halves[0].shape) for part in np.split(together, 2, axis)]
+        apart = float(np.abs(np.subtract(each, halves)).max() / (np.abs(halves).max() or 1.0))
+    if not apart <= TOLERANCE:
+        raise Refused(f"{why}: two batches at once give others than each gives; {EXPORT}")
 
 
 def _numbers(given: dict[str, Any]) -> list[torch.Tensor]:

@@ -205,9 +205,15 @@ def _max_pool2d(call: Call) -> Value:
 def _avg_pool2d(call: Call) -> Value:
     if "divisor_override" in call.arguments:  # of images, not of lines
         call.only(divisor_override=None)
-    if call.pair("padding"):  # without any, no zeros are counted
-        call.only(count_include_pad=True)
-    return _pool(call, "avg_pool2d")
+    pooled = _pool(call, "avg_pool2d")
+    if call["count_include_pad"] or not call.pair("padding"):  # without any, no zeros are counted
+        return pooled
+    # Divided by the same pool of ones, which is the part of a window that is no padding.
+    value = call.value()
+    first = value.seen_as(value.places[:, :1])
+    call.arguments["self"] = call.build.elementwise(call, "affine", first, scale=0.0, shift=1.0)
+    share = call.build.elementwise(call, "reciprocal", _pool(call, "avg_pool2d"))
+    return call.build.product(call, pooled, share)
 
 
 def _adaptive_pool(call: Call) -> Any:
