@@ -14,6 +14,7 @@ import numpy as np
 from crossover_bench.networks import strides
 from crossover_bench.networks.slices import Slices
 from crossover_bench.networks.steps import Step, Steps, as_sequence
+from crossover_bench.networks.strides import MOST_PLACES
 from crossover_bench.networks.values import (
     BATCH,
     Place,
@@ -26,7 +27,6 @@ from crossover_bench.networks.values import (
     shown,
 )
 
-MOST_PLACES = 255  # in a window whose largest is found
 LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 

@@ -41,7 +41,7 @@ class Batch:
     def of(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
         """A node's inputs with a batch of BATCH in place of the file's own."""
         self._changes.pop(node.output[0], None)
-        if not self.size or self._follows.intersection(node.input):
+        if not self.size:
             return inputs
         changes = dict(self._changed(node, inputs))
         if changes:
@@ -63,7 +63,10 @@ class Batch:
                 for place, given in enumerate(inputs):
                     if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,):
                         yield place, _Repeated(given, node.input[inputs.index(values[0])], axis)
-        elif isinstance(first, Value):
+        elif kind == "Expand" and isinstance(first, np.ndarray) and first.size:
+            if (first == first.flat[0]).all():  # zeros, as of first states
+                yield 0, first.ravel()[:1].reshape([1] * first.ndim)
+        elif isinstance(first, Value) and not self._follows.intersection(node.input):
             if kind == "Reshape" and (shape := self._reshaped(first, inputs[1])) is not None:
                 yield 1, np.array(shape)
             elif kind == "Expand" and isinstance(inputs[1], np.ndarray):

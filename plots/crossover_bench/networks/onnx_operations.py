@@ -18,6 +18,7 @@ from crossover_bench.networks.calls import Parameter
 from crossover_bench.networks.onnx_node import Node, exact
 from crossover_bench.networks.steps import Step
 from crossover_bench.networks.values import BATCH, Value, non_defaults
+from crossover_bench.networks.windows import padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
 
 _OF_GELU = "it is known of GELU alone, x * (1 + erf(x / sqrt(2))) * 0.5"
@@ -102,11 +103,13 @@ def _clip(node: Node) -> Any:
 
 
 def _pad(node: Node) -> Value:
-    node.only(mode="constant")
+    node.only(mode=("constant", "reflect", "edge", "wrap"))
     value, zeros, fill = node.value(), node.weight(1), node.constant(2)
     axes, rank = node.constant(3), value.places.ndim
     counts = np.zeros((2, rank), dtype=int)
     counts[:, slice(None) if axes is None else axes] = zeros.reshape(2, -1)
+    if (mode := node.get("mode", "constant")) != "constant":
+        return padded_by_itself(node, value, list(zip(*counts.tolist(), strict=True)), mode)
     return _padded(node, counts, 0 if fill is None else exact(fill))
 
 
@@ -475,7 +478,7 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 def _recurrent(node: Node) -> tuple[Value, Value]:
     """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
     kind = node.node.op_type.lower()
-    node.only(direction="forward", layout=0)
+    node.only(direction=("forward", "bidirectional"), layout=0)
     if kind == "lstm":
         node.only(input_forget=0)
     elif node.get("linear_before_reset", 0) != 1:
@@ -491,12 +494,17 @@ def _recurrent(node: Node) -> tuple[Value, Value]:
         numbers = gates.reshape(len(order), size, -1)[order].reshape(len(order) * size, -1)
         return node.trained(numbers if index < 3 else numbers.ravel(), index)
 
-    parameters = [ordered(inputs[0], 1), ordered(states[0], 2)]
-    parameters += [ordered(part, 3) for part in np.split(biases[0], 2)]
+    parameters: list[Parameter] = []
+    for both in zip(inputs, states, biases, strict=True):
+        parameters += [ordered(both[0], 1), ordered(both[1], 2)]
+        parameters += [ordered(part, 3) for part in np.split(both[2], 2)]
     hx = first if kind == "lstm" else first[0]
-    whole = {"has_biases": True, "num_layers": 1, "bidirectional": False, "batch_first": False}
+    whole = {"has_biases": True, "num_layers": 1, "batch_first": False}
+    whole |= {"bidirectional": len(inputs) == 2}
     given, last, _ = node.call(kind, input=node.inputs[0], hx=hx, params=parameters, **whole)
-    return given.seen_as(given.places[:, None]), last  # [time, directions, batch, size]
+    time, batch, _ = given.places.shape
+    by_direction = given.places.reshape(time, batch, len(inputs), -1)
+    return given.seen_as(by_direction.transpose(0, 2, 1, 3)), last  # [time, directions, batch, size]
 
 
 NODES: dict[str, Callable[[Node], Any]] = {
