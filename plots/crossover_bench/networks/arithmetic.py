@@ -128,19 +128,24 @@ def of_root(done: str) -> Callable[[Call], Any]:
 
 
 def power(call: Call) -> Any:
-    """A whole power up to 4, a root, or the reciprocal of one: products, sqrt and reciprocal."""
+    """A power up to 4 by quarters, or the reciprocal of one: products, sqrt and reciprocal."""
     value, exponent = call.value(), call.arguments.get("exponent", 2)
     if np.size(exponent) != 1 or hasattr(exponent, "seen"):
         raise call.refused("its exponent is no number")
     exponent = float(np.asarray(exponent).reshape(()))
     if exponent == 2:
         return root_mean_square.Partial(value)
-    whole = abs(exponent)
-    if whole not in (0.5, 1, 2, 3, 4):
-        raise call.refused(f"its exponent is {exponent:g}, and can be 0.5, 1, 2, 3, 4 or below 0")
-    power = call.build.elementwise(call, "sqrt", value) if whole == 0.5 else value
-    for _ in range(int(whole) - 1):
-        power = call.build.product(call, power, value)
+    quarters = 4 * abs(exponent)
+    if quarters not in range(1, 17):
+        raise call.refused(f"its exponent is {exponent:g}, and can be 0.25, 0.5 to 4, or below 0")
+    whole, rest = divmod(int(quarters), 4)
+    factors = [value] * whole
+    for part in (2, 1) if rest else ():
+        value = call.build.elementwise(call, "sqrt", value)
+        factors += [value] if rest & part else []
+    power = factors[0]
+    for factor in factors[1:]:
+        power = call.build.product(call, power, factor)
     return call.build.elementwise(call, "reciprocal", power) if exponent < 0 else power
 
 

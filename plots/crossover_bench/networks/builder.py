@@ -14,6 +14,7 @@ import numpy as np
 from crossover_bench.networks import strides
 from crossover_bench.networks.slices import Slices
 from crossover_bench.networks.steps import Step, Steps, as_sequence
+from crossover_bench.networks.strides import MOST_PLACES
 from crossover_bench.networks.values import (
     BATCH,
     Place,
@@ -26,7 +27,6 @@ from crossover_bench.networks.values import (
     shown,
 )
 
-MOST_PLACES = 255  # in a window whose largest is found
 LOSSES = {"cross-entropy": "cross_entropy", "nll": "cross_entropy", "mse": "mse", "bce": "bce"}
 
 
@@ -370,7 +370,10 @@ class Builder(Steps):
                 orders.append(orders[2].reshape(value.places.shape))
         elif shape[-1] == 1:
             orders.append(places[:, 0])
-        elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
+        elif LOSSES[loss_function] != "cross_entropy" or 1 in (
+            math.prod(value.places.shape[1:-1]),
+            math.prod(value.places.shape[2:]),  # images of one pixel
+        ):
             orders.append(places.reshape(value.places.shape))
             if LOSSES[loss_function] != "cross_entropy" and value.is_whole:
                 orders.append(value.places)  # a mean over all numbers has no order

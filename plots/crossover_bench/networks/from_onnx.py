@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 from crossover_bench.networks import attention, root_mean_square
 from crossover_bench.networks.builder import Builder
+from crossover_bench.networks.onnx_batch import Batch
 from crossover_bench.networks.onnx_node import NO_LAYER, Node, same_numbers
 from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu
 from crossover_bench.networks.slices import joined
@@ -25,10 +26,8 @@ from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, 
 FIRST_OPSET = 13
 # In versions 9 to 13 of BatchNormalization onnx's evaluator mixes in the statistics of the batch.
 _FIRST_OF_NORMS = 15
-_OF_ONE = (
-    "the file has a batch of 1, which may be why: export it with a batch of any size (dynamic) or "
-    f"of {BATCH}"
-)
+EXPORT = "export it with a batch of any size (dynamic)"
+_OF_ONE = f"the file has a batch of 1, which may be why: {EXPORT}"
 _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
@@ -116,13 +115,11 @@ class Graph:
         self.readers: Counter[str] = Counter(name for node in graph.node for name in node.input)
         self.readers.update(given.name for given in graph.output)
         self.inputs = [given for given in graph.input if given.name not in self.initializers]
-        shapes = [given.type.tensor_type.shape.dim for given in self.inputs]
-        self.has_fixed_batch = all(shape and shape[0].dim_value > 0 for shape in shapes)
-        is_of_one = any(shape and shape[0].dim_value == 1 for shape in shapes)
+        self.batch = Batch(model)
         try:
             self._walk_somehow()
         except Refused as error:
-            why = f"; {_OF_ONE}" if is_of_one and NO_LAYER not in str(error) else ""
+            why = f"; {_OF_ONE}" if self.batch.size == 1 and NO_LAYER not in str(error) else ""
             raise Refused(f"{error}{why}") from error
         given = self.values.get(graph.output[self.place].name)
         if isinstance(given, (attention.Scores, attention.Scaled)):
@@ -130,6 +127,7 @@ class Graph:
         if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
         self.output = self.build.slices.part(Node(self, graph.node[-1]), given)
+        self.model = self.batch.freed(model)
         self._look_at_parameters()
 
     def _look_at_parameters(self) -> None:
@@ -258,10 +256,10 @@ class Graph:
                 f"the input {given.name!r} has no fixed shape of a sample; --input=SHAPE says it, "
                 "once for each input"
             )
-        if first not in (0, 1, BATCH):
+        if first not in (0, self.batch.size, BATCH):
             raise Refused(
-                f"the input {given.name!r} has a batch of {first}; export it with a batch of "
-                f"any size (dynamic) or of {BATCH}"
+                f"the input {given.name!r} has a batch of {first}, and others of other sizes; "
+                "export them with a batch of any size (dynamic)"
             )
         for dimension, size in zip(tensor.shape.dim, (BATCH, *sample), strict=True):
             dimension.dim_value = size
@@ -274,7 +272,10 @@ class Graph:
                 if isinstance(given, (attention.Scores, attention.Scaled)):
                     self.values[name] = attention.as_layers(call, given)
             call = Node(self, node)
+        call.inputs = self.batch.of(node, call.inputs)
         depends = any(isinstance(given, _KNOWN_LATER) for given in call.inputs)
+        if node.op_type == "Shape" or not depends:
+            self.batch.follows(node, depends)
         if node.op_type == "Shape" and depends:
             shape = np.array(call.value().places.shape, dtype=np.int64)
             self.values[node.output[0]] = shape[call.get("start", 0) : call.get("end")]

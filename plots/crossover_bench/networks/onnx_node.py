@@ -115,9 +115,9 @@ class Node:
 
     @property
     def pads_apart(self) -> list[int]:
-        """The pads of a convolution, if those at both ends differ; else none."""
+        """The pads of a convolution or a pool, if those at both ends differ; else none."""
         pads, count = list(self.get("pads", [])), self.directions
-        is_apart = self.node.op_type == "Conv" and pads[:count] != pads[count:]
+        is_apart = self.node.op_type != "ConvTranspose" and pads[:count] != pads[count:]
         return pads if is_apart else []
 
     def each(self, attribute: str, unsaid: int) -> list[int]:

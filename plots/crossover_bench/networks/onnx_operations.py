@@ -17,7 +17,8 @@ from crossover_bench.networks import attention, root_mean_square
 from crossover_bench.networks.calls import Parameter
 from crossover_bench.networks.onnx_node import Node, exact
 from crossover_bench.networks.steps import Step
-from crossover_bench.networks.values import Value, non_defaults
+from crossover_bench.networks.values import BATCH, Value, non_defaults
+from crossover_bench.networks.windows import padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
 
 _OF_GELU = "it is known of GELU alone, x * (1 + erf(x / sqrt(2))) * 0.5"
@@ -74,10 +75,26 @@ def _function(operation: str, *attributes: str) -> Callable[[Node], Any]:
 
 
 def _hard_sigmoid(node: Node) -> Any:
-    node.only(beta=0.5)
-    if not np.isclose(node.get("alpha", 0.2), 1 / 6):
-        raise node.refused(f"alpha is {node.get('alpha', 0.2)}, and can only be 1/6")
-    return node.call("hardsigmoid", self=node.inputs[0])
+    """PyTorch's has a slope of 1/6; another one is a line held between 0 and 1."""
+    slope, shift = node.number("alpha"), node.number("beta")
+    if math.isclose(slope, 1 / 6, rel_tol=1e-6) and shift == 0.5:
+        return node.call("hardsigmoid", self=node.inputs[0])
+    line = attention.affine(node, attention.scaled(node, node.value(), slope), 1.0, shift)
+    return node.call("clamp", self=line, min=0.0, max=1.0)
+
+
+def _local_response_norm(node: Node) -> Value:
+    """x / (bias + alpha * the mean of x * x in a window of channels) ^ beta."""
+    size, build, value = node.get("size"), node.build, node.value()
+    if size % 2 == 0:
+        raise node.refused(f"size is {size}, and can only be odd")
+    squares = build.product(node, value, value)
+    rows = squares.places.reshape(BATCH, 1, value.places.shape[1], -1)
+    window = {"kernel_size": [size, 1], "stride": 1, "padding": [size // 2, 0]}
+    means = build.image(node, "avg_pool2d", squares.seen_as(rows), **window)
+    means = means.seen_as(means.places.reshape(value.places.shape))
+    below = attention.affine(node, means, node.number("alpha"), node.number("bias"))
+    return build.product(node, value, node.call("pow", self=below, exponent=-node.number("beta")))
 
 
 def _clip(node: Node) -> Any:
@@ -86,11 +103,13 @@ def _clip(node: Node) -> Any:
 
 
 def _pad(node: Node) -> Value:
-    node.only(mode="constant")
+    node.only(mode=("constant", "reflect", "edge", "wrap"))
     value, zeros, fill = node.value(), node.weight(1), node.constant(2)
     axes, rank = node.constant(3), value.places.ndim
     counts = np.zeros((2, rank), dtype=int)
     counts[:, slice(None) if axes is None else axes] = zeros.reshape(2, -1)
+    if (mode := node.get("mode", "constant")) != "constant":
+        return padded_by_itself(node, value, list(zip(*counts.tolist(), strict=True)), mode)
     return _padded(node, counts, 0 if fill is None else exact(fill))
 
 
@@ -166,17 +185,14 @@ def _add(node: Node) -> Any:
         norm.parameters[1] = norm.parameters[1] + added.ravel()
         return value
     step = node.build.steps.get(value.layer) if isinstance(value, Value) else None
-    is_product = step is not None and step.layer["type"] == "linear"
-    is_row = is_product and added.size == value.shape[-1] == added.shape[-1]
-    if step and is_row and step.layer.get("bias") is False and node.is_read_once(index):
+    is_row = step is not None and step.layer["type"] == "linear"
+    is_row = is_row and added.size == value.shape[-1] == added.shape[-1]
+    is_bias = is_row or _is_of_channels(node, index, added, ("conv2d", "conv_transpose2d"))
+    if step and is_bias and step.layer.get("bias") is False and node.is_read_once(index):
         step.layer.pop("bias")  # the bias of the product in front of it
         step.parameters.append(added.ravel())
         step.count += added.size
         return value
-    if isinstance(value, Value) and added.ndim == 1 and added.size > 1:
-        raise node.refused(
-            "a constant can only be added to a product, as the bias of a linear layer"
-        )
     return node.call("add", **_pair(node, attention.Scores, attention.Scaled))
 
 
@@ -197,15 +213,21 @@ def _sub(node: Node) -> Any:
 
 
 def _of_channels(node: Node, index: int, constant: np.ndarray) -> Step | None:
-    """The group_norm before this node, if it can have the constant, a number for each channel."""
-    value = node.inputs[index]
-    if not isinstance(value, Value):
+    """The normalization before this node, if it can have the constant, a number for each
+    channel. Caffe's batch normalization has its factors and offsets in such nodes."""
+    if not _is_of_channels(node, index, constant, ("group_norm", "batch_norm")):
         return None
-    step = node.build.steps.get(value.layer)
-    fits = step is not None and step.layer["type"] == "group_norm" and value.image is not None
+    return node.build.steps[node.inputs[index].layer] if node.is_read_once(index) else None
+
+
+def _is_of_channels(node: Node, index: int, constant: np.ndarray, kinds: Sequence[str]) -> bool:
+    """Whether the constant has a number for each channel of an image that such a layer gives."""
+    value = node.inputs[index]
+    step = node.build.steps.get(value.layer) if isinstance(value, Value) else None
+    if step is None or step.layer["type"] not in kinds or value.image is None:
+        return False
     wanted = (1, value.shape[1], *[1] * (value.places.ndim - 2))
-    same = (1, *constant.shape)[-len(wanted) :] == wanted
-    return step if fits and same and node.is_read_once(index) else None
+    return (1, *constant.shape)[-len(wanted) :] == wanted
 
 
 def _mul(node: Node) -> Any:
@@ -323,15 +345,39 @@ def _resize(node: Node) -> Any:
 def _pool(node: Node) -> Any:
     is_max = node.node.op_type == "MaxPool"
     size = node.each("kernel_shape", 1)
+    value = node.value()
     settings: dict[str, Any] = {"kernel_size": size, **_window(node, size)}
     settings["ceil_mode"] = bool(node.get("ceil_mode", 0))
+    if ends := node.pads_apart:
+        around = np.reshape(ends, (2, -1))
+        if not is_max and node.get("count_include_pad", 0):
+            value = _padded(node, np.hstack([np.zeros((2, 2), dtype=int), around]))
+        else:  # a window that ends behind the last place is one of ceil_mode
+            settings |= {"padding": around[0].tolist(), "ceil_mode": _ends_behind(node, around)}
     if is_max:
         node.only(storage_order=0)
     else:
         settings["count_include_pad"] = bool(node.get("count_include_pad", 0))
     node.only(dilations=([1] * node.directions,))
     operation = f"{'max' if is_max else 'avg'}_pool{node.directions}d"
-    return node.call(operation, self=node.value(), **settings)
+    return node.call(operation, self=value, **settings)
+
+
+def _ends_behind(node: Node, around: np.ndarray) -> bool:
+    """Whether windows that end behind the last place are all that more padding at the end makes."""
+    sizes = zip(
+        *(node.value().places.shape[2:], node.get("kernel_shape")),
+        *(node.get("strides", [1] * around.shape[1]), *around.tolist()),
+        strict=True,
+    )
+    for places, extent, stride, front, back in sizes:
+        wide = places + 2 * front - extent
+        if -(-wide // stride) != (places + front + back - extent) // stride or back < front:
+            raise node.refused(
+                f"pads is {around.ravel().tolist()}, and can only be the same at both ends, or as "
+                "many more at the end as the last window reaches"
+            )
+    return True
 
 
 def _global_mean(node: Node) -> Any:
@@ -432,7 +478,7 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 def _recurrent(node: Node) -> tuple[Value, Value]:
     """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
     kind = node.node.op_type.lower()
-    node.only(direction="forward", layout=0)
+    node.only(direction=("forward", "bidirectional"), layout=0)
     if kind == "lstm":
         node.only(input_forget=0)
     elif node.get("linear_before_reset", 0) != 1:
@@ -448,12 +494,17 @@ def _recurrent(node: Node) -> tuple[Value, Value]:
         numbers = gates.reshape(len(order), size, -1)[order].reshape(len(order) * size, -1)
         return node.trained(numbers if index < 3 else numbers.ravel(), index)
 
-    parameters = [ordered(inputs[0], 1), ordered(states[0], 2)]
-    parameters += [ordered(part, 3) for part in np.split(biases[0], 2)]
+    parameters: list[Parameter] = []
+    for both in zip(inputs, states, biases, strict=True):
+        parameters += [ordered(both[0], 1), ordered(both[1], 2)]
+        parameters += [ordered(part, 3) for part in np.split(both[2], 2)]
     hx = first if kind == "lstm" else first[0]
-    whole = {"has_biases": True, "num_layers": 1, "bidirectional": False, "batch_first": False}
+    whole = {"has_biases": True, "num_layers": 1, "batch_first": False}
+    whole |= {"bidirectional": len(inputs) == 2}
     given, last, _ = node.call(kind, input=node.inputs[0], hx=hx, params=parameters, **whole)
-    return given.seen_as(given.places[:, None]), last  # [time, directions, batch, size]
+    time, batch, _ = given.places.shape
+    by_direction = given.places.reshape(time, batch, len(inputs), -1)
+    return given.seen_as(by_direction.transpose(0, 2, 1, 3)), last  # [time, directions, batch, size]
 
 
 NODES: dict[str, Callable[[Node], Any]] = {
@@ -468,6 +519,10 @@ NODES: dict[str, Callable[[Node], Any]] = {
         "gelu", self=node.inputs[0], approximate=node.get("approximate", "none")
     ),
     "HardSigmoid": _hard_sigmoid,
+    "LRN": _local_response_norm,
+    "LogSoftmax": lambda node: node.call(
+        "log_softmax", self=node.inputs[0], dim=node.get("axis", -1)
+    ),
     "Clip": _clip,
     "Pad": _pad,
     "Cast": _cast,

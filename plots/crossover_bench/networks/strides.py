@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from crossover_bench.networks.steps import Steps
-from crossover_bench.networks.values import BATCH, Place, Value, broadcast_to, non_defaults
+from crossover_bench.networks.values import BATCH, Place, Value, broadcast_to, non_defaults, pair
 
 MOST_PARTS = 64  # of a view that no strides describe
+MOST_PLACES = 255  # in a window whose largest is found
 
 
 def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
@@ -196,7 +197,9 @@ def broadcast(build: Steps, at: Place, parts: Sequence[Value]) -> list[Value] | 
 
 
 def joined(build: Steps, at: Place, parts: Sequence[Value], axis: int) -> Value | None:
-    """The parts one behind another in any dimension."""
+    """The parts one behind another in any dimension, which is the first of what is copied: so
+    strides give the whole in any order."""
+    parts = [part.seen_as(np.moveaxis(part.places, axis, 0)) for part in parts]
     copies = (rearranged(build, at, part, (part.places.size // BATCH,)) for part in parts)
     vectors = [copy for copy in copies if copy is not None]
     if len(vectors) < len(parts):
@@ -208,7 +211,22 @@ def joined(build: Steps, at: Place, parts: Sequence[Value], axis: int) -> Value 
         seen.append(vector.places // width * whole + before + vector.places % width)
         before += width
     given = build.layer(at, "concatenate", [vector.plain for vector in vectors])
-    return given.seen_as(np.concatenate(seen, axis))
+    return given.seen_as(np.moveaxis(np.concatenate(seen), 0, axis))
+
+
+def windows_of_all(sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Windows of pools, one behind another, that make one place of so many."""
+    if math.prod(sizes) <= MOST_PLACES:
+        return [{"kernel_size": pair(sizes, 1)}]
+    windows: list[dict[str, Any]] = []
+    for axis, extent in reversed(list(enumerate(sizes))):
+        while extent > 1:
+            size = extent if extent <= MOST_PLACES else math.isqrt(extent - 1) + 1
+            window = [size if other == axis else 1 for other in range(len(sizes))]
+            is_cut = non_defaults(ceil_mode=(extent % size > 0, False))
+            windows.append({"kernel_size": pair(window, 1), **is_cut})
+            extent = -(-extent // size)
+    return windows
 
 
 def over(
@@ -225,10 +243,11 @@ def over(
     lines = rearranged(build, at, rows, (rows.places.size // width // BATCH, 1, width))
     if lines is None:
         return None
-    size = [1, width] if width > 1 else 1
-    window: dict[str, Any] = {} if kind == "global_avg_pool2d" else {"kernel_size": size}
     places = lines.places[..., 0] // width
-    given = build.layer(at, kind, [lines.plain], **window)
+    windows = [{}] if kind == "global_avg_pool2d" else windows_of_all([width])
+    given = lines
+    for window in windows:
+        given = build.layer(at, kind, [given.plain], **window)
     return given.seen_as(np.expand_dims(places, tuple(axes)) if keeps else places)
 
 

@@ -22,7 +22,7 @@ from crossover_bench.networks import (
 )
 from crossover_bench.networks.calls import Call, NoLayers
 from crossover_bench.networks.values import Value, both, non_defaults, pair
-from crossover_bench.networks.windows import Padded, global_max, padded
+from crossover_bench.networks.windows import Padded, global_max, padded, padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
 
 
@@ -163,10 +163,20 @@ def _conv2d(call: Call) -> Value:
     return call.build.image(call, "conv2d", value, weight + bias, **sizes, **settings)
 
 
+_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # as numpy has them
+
+
 def _pad(call: Call) -> Any:
-    if call.arguments.get("mode", "constant") != "constant" or call["value"]:
-        raise call.refused("it adds others than zeros around an image or a line")
-    return padded(call, call.value(), call["pad"])
+    value, fill, sides = call.value(), call.arguments.get("value") or 0, call["pad"]
+    mode = call.arguments.get("mode", "constant")
+    if mode in _MODES:
+        each = [*zip(sides[::2], sides[1::2], strict=True)][::-1]
+        each = [(0, 0)] * (value.places.ndim - len(each)) + each
+        return padded_by_itself(call, value, each, _MODES[mode])
+    if not math.isfinite(fill):
+        raise call.refused(f"it adds {fill} around an image or a line, and no layer does")
+    zeros = padded(call, attention.affine(call, value, 1.0, -fill), sides)
+    return attention.affine(call, attention.as_layers(call, zeros), 1.0, fill) if fill else zeros
 
 
 def _conv_transpose2d(call: Call) -> Value:
@@ -205,9 +215,15 @@ def _max_pool2d(call: Call) -> Value:
 def _avg_pool2d(call: Call) -> Value:
     if "divisor_override" in call.arguments:  # of images, not of lines
         call.only(divisor_override=None)
-    if call.pair("padding"):  # without any, no zeros are counted
-        call.only(count_include_pad=True)
-    return _pool(call, "avg_pool2d")
+    pooled = _pool(call, "avg_pool2d")
+    if call["count_include_pad"] or not call.pair("padding"):  # without any, no zeros are counted
+        return pooled
+    # Divided by the same pool of ones, which is the part of a window that is no padding.
+    value = call.value()
+    first = value.seen_as(value.places[:, :1])
+    call.arguments["self"] = call.build.elementwise(call, "affine", first, scale=0.0, shift=1.0)
+    share = call.build.elementwise(call, "reciprocal", _pool(call, "avg_pool2d"))
+    return call.build.product(call, pooled, share)
 
 
 def _adaptive_pool(call: Call) -> Any:

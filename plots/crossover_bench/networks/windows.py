@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zeros around images, and around lines, which are images of height 1; and the largest number of
-each channel, by one window."""
+"""Zeros around images, and around lines, which are images of height 1, or numbers of their own; and
+the largest number of each channel."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crossover_bench.networks import strides
-from crossover_bench.networks.builder import MOST_PLACES, At
+from crossover_bench.networks.builder import At
 from crossover_bench.networks.values import Value, both, pair
 
 
@@ -48,6 +47,22 @@ def padded(at: At, value: Value, zeros: Sequence[int]) -> Value | Padded:
     if rank in (3, 4) and is_around and _axes_of(value) in (None, *_AXES.values()):
         return Padded(value, tuple(a for a, _ in sides[2:]), at)
     return _pad_layer(at, value, sides)
+
+
+def padded_by_itself(
+    at: At, value: Value, sides: Sequence[tuple[int, int]], mode: str
+) -> Value:
+    """The value with numbers of its own around it, in any dimensions. `mode` is that of numpy.pad:
+    reflect, edge or wrap."""
+    for axis, (front, back) in enumerate(sides):
+        count = value.places.shape[axis]
+        if min(front, back) < 0:
+            raise at.refused(f"its padding is {front} and {back}, and can't be below 0")
+        order = np.pad(np.arange(count), (front, back), mode=mode)  # type: ignore[call-overload]
+        parts = [part for part in np.split(order, [front, front + count]) if part.size]
+        seen = [value.seen_as(np.take(value.places, part, axis)) for part in parts]
+        value = at.build.concatenation(at, seen, axis)
+    return value
 
 
 _AXES = {3: (0, 1, 3), 4: (0, 1, 2, 3)}  # of an image, by the dimensions that a code has it in
@@ -98,14 +113,12 @@ def global_max(at: At, value: Value, axes: Sequence[int], keeps: bool) -> Value:
         return largest.seen_as(largest.places.swapaxes(1, 2)) if keeps else largest
     if sorted(axis % rank for axis in axes or range(rank)) != list(range(2, rank)):
         axes = [axis % rank for axis in axes or range(rank)]
-        count = math.prod(value.places.shape[axis] for axis in axes)
-        if count > MOST_PLACES:
-            raise at.refused(f"it is the largest of {count} numbers; {MOST_PLACES} are the most")
         of_places = strides.over(at.build, at, value, axes, kind="max_pool2d", keeps=keeps)
         if of_places is None:
             raise at.refused("the largest can be of a sample, and not of the batch")
         return of_places
-    size = pair(value.places.shape[2:], 1)
-    largest = at.build.image(at, "max_pool2d", value, kernel_size=size)
+    largest = value
+    for window in strides.windows_of_all(value.places.shape[2:]):
+        largest = at.build.image(at, "max_pool2d", largest, **window)
     places = largest.places.reshape(largest.shape[:2])
     return largest if keeps else at.build.viewed(at, largest, places)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file's own batch, most often 1, made one of any size: exporters write it into the shapes of
+Reshape, Resize and Concat's constants. onnx's evaluator proves it (onnx_proof.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from crossover_bench.networks.strides import samples_of
+from crossover_bench.networks.values import BATCH, Value
+
+_STATES = {"LSTM": (5, 6), "GRU": (5,)}  # inputs that are the first states
+
+
+class Batch:
+    """`size`: that of the file; 0 where it is of any size already."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        initializers = {weights.name for weights in model.graph.initializer}
+        given = [read for read in model.graph.input if read.name not in initializers]
+        sizes = [[max(0, d.dim_value) for d in read.type.tensor_type.shape.dim[:1]] for read in given]
+        self.size = sizes[0][0] if given and all(size == sizes[0] for size in sizes) else 0
+        self._follows: set[str] = set()  # constants that are calculated from the batch
+        self.own = onnx.ModelProto()  # as it was
+        if self.size:
+            self.own.CopyFrom(model)
+        # For an output of a node, what its inputs are then: a constant, one for each sample, None.
+        self._changes: dict[str, dict[int, Any]] = {}
+
+    def follows(self, node: onnx.NodeProto, is_shape: bool) -> None:
+        """Of a node that gives constants. `is_shape`: in them the batch is counted."""
+        if is_shape or self._follows.intersection(node.input):
+            self._follows.update(node.output)
+
+    def of(self, node: onnx.NodeProto, inputs: list[Any]) -> list[Any]:
+        """A node's inputs with a batch of BATCH in place of the file's own."""
+        self._changes.pop(node.output[0], None)
+        if not self.size:
+            return inputs
+        changes = dict(self._changed(node, inputs))
+        if changes:
+            self._changes[node.output[0]] = changes
+        known = [changes.get(place, given) for place, given in enumerate(inputs)]
+        return [given.for_import if isinstance(given, _Repeated) else given for given in known]
+
+    def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> Iterator[tuple[int, Any]]:
+        kind, first = node.op_type, inputs[0] if inputs else None
+        if kind in _STATES:  # zeros are what is left out
+            for place in _STATES[kind]:
+                given = inputs[place] if place < len(inputs) else None
+                if isinstance(given, np.ndarray) and not given.any():
+                    yield place, None
+        elif kind == "Concat" and self.size == 1:
+            values = [given for given in inputs if isinstance(given, Value)]
+            axis = _axis(values[0]) if values else None
+            if axis not in (None, onnx.helper.get_node_attr_value(node, "axis")):
+                for place, given in enumerate(inputs):
+                    if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,):
+                        yield place, _Repeated(given, node.input[inputs.index(values[0])], axis)
+        elif kind == "Expand" and isinstance(first, np.ndarray) and first.size:
+            if (first == first.flat[0]).all():  # zeros, as of first states
+                yield 0, first.ravel()[:1].reshape([1] * first.ndim)
+        elif isinstance(first, Value) and not self._follows.intersection(node.input):
+            if kind == "Reshape" and (shape := self._reshaped(first, inputs[1])) is not None:
+                yield 1, np.array(shape)
+            elif kind == "Expand" and isinstance(inputs[1], np.ndarray):
+                shape = inputs[1].copy()
+                for place, size in enumerate(reversed(first.places.shape), 1):
+                    if size != 1 and place <= len(shape):
+                        shape[-place] = 1  # as large as what is read
+                yield 1, shape
+            elif kind == "Resize" and len(inputs) > 3 and isinstance(inputs[3], np.ndarray):
+                sizes = inputs[3] / first.places.shape
+                if len(sizes) > 2:
+                    yield 2, np.array([1, *sizes[1:]], np.float32)
+                    yield 3, None
+
+    def _reshaped(self, value: Value, shape: Any) -> list[int] | None:
+        """The shape with -1 in place of what holds the batch. None where nothing has to be done, or
+        nothing can be."""
+        axis = _axis(value)
+        if axis is None or not isinstance(shape, np.ndarray):
+            return None
+        read = list(value.places.shape)
+        target = [read[at] if size == 0 else int(size) for at, size in enumerate(shape.tolist())]
+        if shape[axis : axis + 1].tolist() == [0]:
+            return None
+        whole = value.places.size * self.size // BATCH
+        known = math.prod(size for size in target if size != -1)
+        target = [whole // known if size == -1 else size for size in target]
+        if math.prod(target) != whole:
+            return None
+        of, _ = samples_of(value)
+        by_fit = sorted(range(len(target)), key=lambda place: target[place] != self.size)
+        for place in by_fit:
+            if target[place] % self.size:
+                continue
+            larger = [*target]
+            larger[place] = target[place] // self.size * BATCH
+            if _varies_along(of.reshape(larger), place):
+                target[place] = -1
+                return target if target != shape.tolist() else None
+        return None
+
+    def freed(self, model: onnx.ModelProto) -> onnx.ModelProto:
+        """The model with the changes."""
+        if not self._changes:
+            return model
+        given = onnx.ModelProto()
+        given.CopyFrom(model)
+        graph, nodes = given.graph, list(given.graph.node)
+        del graph.node[:], graph.value_info[:]
+        for node in nodes:
+            for place, change in self._changes.get(node.output[0], {}).items():
+                name = f"{node.output[0]}/{place}/of any batch"
+                if change is None:
+                    name = ""
+                elif isinstance(change, _Repeated):
+                    graph.node.extend(change.nodes(node.input[place], name))
+                    graph.initializer.extend(change.constants(name))
+                else:
+                    graph.initializer.append(numpy_helper.from_array(change, name))
+                node.input[place] = name
+            graph.node.append(node)
+        return given
+
+
+class _Repeated:
+    """A constant for one sample, repeated for each sample of what `like` names."""
+
+    def __init__(self, numbers: np.ndarray, like: str, axis: int) -> None:
+        self._numbers, self._like, self._axis = numbers, like, axis
+
+    @property
+    def for_import(self) -> np.ndarray:
+        return np.repeat(self._numbers, BATCH, self._axis)
+
+    def nodes(self, constant: str, name: str) -> list[onnx.NodeProto]:
+        node = onnx.helper.make_node
+        like = self._numbers.ndim * [f"{name} 1"]
+        like[self._axis] = f"{name} batch"
+        return [
+            node("Shape", [self._like], [f"{name} shape"]),
+            node("Gather", [f"{name} shape", f"{name} axis"], [f"{name} batch"]),
+            node("Concat", like, [f"{name} sizes"], axis=0),
+            node("Expand", [constant, f"{name} sizes"], [name]),
+        ]
+
+    def constants(self, name: str) -> list[onnx.TensorProto]:
+        numbers = {"1": np.ones(1, np.int64), "axis": np.array([self._axis])}
+        return [numpy_helper.from_array(x, f"{name} {what}") for what, x in numbers.items()]
+
+
+def _axis(value: Value) -> int | None:
+    """The dimension in which the samples lie; None where they lie in several."""
+    of, _ = samples_of(value)
+    return next((axis for axis in range(of.ndim) if _varies_along(of, axis)), None)
+
+
+def _varies_along(of: np.ndarray, axis: int) -> bool:
+    """Whether samples differ along this dimension alone."""
+    rows = np.moveaxis(of, axis, 0).reshape(of.shape[axis], -1)
+    return bool(rows.size and (rows == rows[:, :1]).all() and (rows != rows[0, 0]).any())
