@@ -437,9 +437,9 @@ def test_the_answer_as_text_picture_frame_and_file(cupy, tmp_path, monkeypatch):
 def read_again(answer, path, **wanted):
     """The answers that `crossover two` gives of the saved file."""
     answer.save(path)
-    found = problems_of(timings_of(path, path.read_text("utf-8")), Wanted(**wanted))
-    known, faults = answered(found)
-    assert not faults and not found.left_out
+    problems = problems_of(timings_of(path, path.read_text("utf-8")), Wanted(**wanted))
+    known, faults = answered(problems)
+    assert not faults and not problems.left_out
     return known
 
 
