@@ -19,9 +19,9 @@ from crossover_bench.curves import problem as problems
 from crossover_bench.curves import problem_words as words
 from crossover_bench.curves.problem import SIDES, Device, Problem, Way
 from crossover_bench.files.samples import Samples
-from crossover_bench.functions.measure import Measurement, split
+from crossover_bench.functions.measure import FEWEST, Measurement, split
 from crossover_bench.functions.side import Ready
-from crossover_bench.functions.timing import Sample
+from crossover_bench.functions.timing import Prepared, Sample
 from crossover_bench.words import units
 from crossover_bench.words.text import listed, printable
 
@@ -36,7 +36,8 @@ _MEASURE = "n"
 class Row:
     """One side at one n: medians of `samples` samples, in seconds of a call that is waited for, of
     its first call, of bringing its input to the device and of fetching its result. `calls` were
-    made for a sample."""
+    made for a sample. `queued_seconds` are those of a call of several back to back, None where no
+    call need be waited for, or the budget did not reach."""
 
     n: int
     side: str
@@ -47,6 +48,7 @@ class Row:
     fetched_seconds: float
     samples: int
     calls: int
+    queued_seconds: float | None = None
 
 
 class Answer:
@@ -228,7 +230,9 @@ def answer_of(
     name = printable(name, 80) or _shared_name(measured.sides)
     groups = split(measured.sides)
     apart = groups[0][0].on_device != groups[1][0].on_device
-    remarks = (*_remarks(measured, bool(separate)), *measured.remarks)
+    both = None if apart else groups[0][0].device
+    queued = [] if separate else _back_to_back(measured, name, groups, both)
+    remarks = (*queued, *_remarks(measured, bool(separate)), *measured.remarks)
 
     def problem(with_copies: bool) -> Problem:
         ways = tuple(
@@ -236,8 +240,7 @@ def answer_of(
             for slot, group in zip(SIDES, groups, strict=True)
             for side in group
         )
-        device = groups[0][0].device
-        return Problem(name, _MEASURE, ways, remarks=remarks, both=None if apart else device)
+        return Problem(name, _MEASURE, ways, remarks=remarks, both=both)
 
     stay = problems.answer(problem(with_copies=False))
     copied = problems.answer(problem(with_copies=True)) if apart else None
@@ -277,7 +280,39 @@ def _rows(
                 yield Row(
                     *(size, ready.side.name, ready.side.device, medians[0], ready.first),
                     *(medians[1], medians[2], len(known), ready.calls * ready.batches),
+                    statistics.median(ready.queued) if _is_queued(ready) else None,
                 )
+
+
+def _is_queued(ready: Prepared) -> bool:
+    return len(ready.queued) >= FEWEST
+
+
+def _back_to_back(
+    measured: Measurement, name: str, groups: Sequence[Sequence[Ready]], both: Device | None
+) -> Iterator[str]:
+    """Who wins where calls are not waited for one by one, in a sentence; none where no call need
+    be, or where fewer than two sizes were measured so."""
+    waited = [ready for pair in measured.prepared.values() for ready in pair if ready.wait]
+    sizes = [
+        size
+        for size, pair in sorted(measured.prepared.items())
+        if all(_is_queued(ready) for ready in pair if ready.wait)
+    ]
+    if not waited or len(sizes) < 2:
+        return
+    places = {side.name: place for place, side in enumerate(measured.sides)}
+
+    def seconds(ready: Prepared) -> tuple[float, ...]:
+        return tuple(ready.queued if ready.wait else (sample.call for sample in ready.samples))
+
+    ways = tuple(
+        Way(side.words, slot, {n: seconds(measured.prepared[n][places[side.name]]) for n in sizes})
+        for slot, group in zip(SIDES, groups, strict=True)
+        for side in group
+    )
+    queued = problems.answer(Problem(name, _MEASURE, ways, both=both))
+    yield f"Calls back to back, waited for at their end: {words.who_wins(queued)}."
 
 
 def _remarks(measured: Measurement, separate: bool) -> Iterator[str]:

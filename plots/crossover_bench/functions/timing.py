@@ -41,6 +41,7 @@ _LONG_SECONDS = 0.1  # a call that needs no other before it to find its caches a
 _MOST_BYTES = 2**27  # of copies of an input that lie ready at once
 _LITTLE_BYTES = 64  # of an input that does not tell its size
 _COPYING_SECONDS = 0.05  # that such copies may take in a sample
+_MOST_QUEUED = 64  # calls back to back
 _TRIES = 5  # of a wait that may return too early
 
 
@@ -92,6 +93,8 @@ class Prepared:
     """A side at one size that has run once, which took `first` seconds: what waits for it, and how
     many `calls` make a batch, how many `batches` a sample.
 
+    `queued` are seconds of a call of several back to back, which are waited for at the end.
+
     `changes` says that a call changes its input, so that each gets a fresh copy outside the clock.
     `usual` are seconds of a call, as far as they are known; `cost` those of a sample with all that
     is done for it.
@@ -107,6 +110,7 @@ class Prepared:
     usual: float = math.inf
     cost: float = 0.0
     samples: list[Sample] = field(default_factory=list)
+    queued: list[float] = field(default_factory=list)
 
     def sample(self) -> None:
         """Measures once more: brings the input, calls, fetches the result."""
@@ -153,6 +157,32 @@ class Prepared:
         self.batches = max(1, min(max(wanted, fewest), _MOST_BATCHES, most // self.calls))
         self.sample()
 
+    @property
+    def in_queue(self) -> int:
+        """How many calls queue() makes: so many that results as large as the input have room."""
+        fitting = int(_MOST_BYTES / self._bytes())
+        return max(_FEW_BATCHES, min(_MOST_QUEUED, self.calls * self.batches, fitting))
+
+    def queue(self) -> None:
+        """Measures calls back to back once more. Results are kept until all are done: a library may
+        compute those that nothing depends on in any order."""
+        count = self.in_queue
+        calls = [self.side.arguments(self.original) for _ in range(count if self.changes else 1)]
+        calls *= count // len(calls)
+        function, wait = self.side.function, self.wait
+        results: list[Any] = [None] * count
+        with _without_collector():
+            start = time.perf_counter()
+            for place, arguments in enumerate(calls):
+                results[place] = function(*arguments)
+            if self.side.given.wait:  # of one result
+                for result in results:
+                    self.side.given.wait(result)
+            elif wait is not None:
+                wait(results)
+            seconds = time.perf_counter() - start
+        self.queued.append(seconds / count)
+
     def returns_early(self) -> float:
         """By how many seconds a call returns before its work is done; 0 where it does not, or where
         nothing can tell. What is known of the result's kind waits twice, or else it is read twice:
@@ -188,10 +218,13 @@ class Prepared:
         copies, of which one takes `copying` seconds."""
         if not self.changes:
             return _MOST_CALLS
-        sizes = (getattr(leaf, "nbytes", None) for leaf in leaves(self.original))
-        size = sum(_LITTLE_BYTES if known is None else known for known in sizes)
-        fitting = min(_MOST_BYTES / max(size, 1), _COPYING_SECONDS / max(copying, 1e-9))
+        fitting = min(_MOST_BYTES / self._bytes(), _COPYING_SECONDS / max(copying, 1e-9))
         return max(1, min(_MOST_CALLS, int(fitting)))
+
+    def _bytes(self) -> int:
+        """The size of the input, at least 1."""
+        sizes = (getattr(leaf, "nbytes", None) for leaf in leaves(self.original))
+        return max(1, sum(_LITTLE_BYTES if known is None else known for known in sizes))
 
     def _timed(self, arguments: tuple[Any, ...]) -> float:
         """Seconds of a call, the median of the batches."""

@@ -560,6 +560,20 @@ def test_hostile_rows_change_no_answer(shell, tmp_path):
     assert max(map(len, text.splitlines())) <= 100
 
 
+INPUTS = Path("/usr/share/benchmark/gbench/Inputs")  # of Debian's libbenchmark-tools
+
+
+def test_google_benchmarks_own_files_ask_or_answer(shell):
+    """Those by which it tests its compare.py: without sizes, with failed rows, one called "#"."""
+    if not INPUTS.is_dir():
+        pytest.skip(f"{INPUTS} is not there; Debian's libbenchmark-tools has it")
+    for path in INPUTS.glob("*.json"):
+        told = shell("two", path, code=2)
+        (sentence,) = told.err.splitlines()
+        assert re.search(r"say so with regular expressions, such as --cpu='.*' --gpu='", sentence)
+        assert not told.out
+
+
 # --- thresholds to compile in
 
 

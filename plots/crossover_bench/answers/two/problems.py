@@ -83,8 +83,8 @@ def problems_of(timings: Sequence[Timing], wanted: Wanted) -> Found:
         for problem, copied, of in saved_problems(timings)
     )
     others = [of for of in timings if not of.source.two]
-    found = _by_names(others, wanted) if others else Found((), ())
-    return replace(found, asked=(*saved, *found.asked))
+    by_names = _by_names(others, wanted) if others else Found((), ())
+    return replace(by_names, asked=(*saved, *by_names.asked))
 
 
 def _by_names(timings: Sequence[Timing], wanted: Wanted) -> Found:

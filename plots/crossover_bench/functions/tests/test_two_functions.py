@@ -80,6 +80,28 @@ def test_a_wait_that_does_not_wait_is_refused(cupy):
     assert all(row.seconds >= 5 * WORK for row in answer.rows if row.side == "gpu")
 
 
+def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, tmp_path):
+    """A device that takes a while to begin, and no time for the work, wins in a queue alone."""
+
+    def late(array):
+        cupy.device.done_at = time.perf_counter() + WORK
+        return cupy.asarray(np.sort(array.values))
+
+    def slow(array):
+        end = time.perf_counter() + WORK / 2
+        while time.perf_counter() < end:
+            pass
+        return np.sort(array)
+
+    answer = ask(cpu=slow, gpu=Side(late, to="cupy"))
+    assert answer.sentences[0].endswith("the CPU wins at every size measured, n = 64 to 256.")
+    told = "Calls back to back, waited for at their end: the GPU wins at every size measured"
+    assert told in " ".join(answer.sentences)
+    for row in answer.rows:
+        assert (row.queued_seconds is None) == (row.side == "cpu")
+        assert row.side == "cpu" or row.queued_seconds < row.seconds
+
+
 def test_an_unknown_kind_of_result_is_told(cupy):
     answer = ask(cpu=np.sort, gpu=cupy.lazy)
     told = " ".join(answer.sentences)
@@ -416,9 +438,9 @@ def test_the_answer_as_text_picture_frame_and_file(cupy, tmp_path, monkeypatch):
 def read_again(answer, path, **wanted):
     """The answers that `crossover two` gives of the saved file."""
     answer.save(path)
-    found = problems_of(timings_of(path, path.read_text("utf-8")), Wanted(**wanted))
-    known, faults = answered(found)
-    assert not faults and not found.left_out
+    problems = problems_of(timings_of(path, path.read_text("utf-8")), Wanted(**wanted))
+    known, faults = answered(problems)
+    assert not faults and not problems.left_out
     return known
 
 
