@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crossover_bench.answers.paired import pairs_words
 from crossover_bench.answers.two.answered import Answered, answered
-from crossover_bench.answers.two.function_problems import asked_of, by_problem, side_words
+from crossover_bench.answers.two.function_problems import (
+    asked_of,
+    by_problem,
+    side_words,
+    title_of,
+)
 from crossover_bench.curves.crossover_words import spread_words
 from crossover_bench.curves.kept import kept_words
 from crossover_bench.curves.problem_words import details, lead, lead_of_both
@@ -70,7 +75,7 @@ def answers(file: File) -> Iterator[str]:
     each."""
     found = asked_of(file)
     known, faults = answered(found)
-    pairs = {of.common.get("problem"): of for of in file.refinements if of.kind == "function"}
+    pairs = {title_of(of.common): of for of in file.refinements if of.kind == "function"}
     for of in known:  # of pairs the last: a resumed run adds some
         yield from _answer(of, pairs.get(of.answer.problem.name))
     yield from found.left_out
