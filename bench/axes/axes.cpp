@@ -493,7 +493,12 @@ void add_function_axes() {
              .description = "whether the data stays on the device (none), or each call copies its "
                             "input there and its result back (each)",
              .values = {"none", transfers_each},
-             .unsaid = "none"}});
+             .unsaid = "none"},
+            {.key = caches_key,
+             .description = "whether calls find their data in the caches (hot), or these are "
+                            "overwritten before each (flushed)",
+             .values = {"hot", caches_flushed},
+             .unsaid = "hot"}});
 }
 
 const Axis& find_axis(const std::string& key) {

@@ -111,6 +111,8 @@ inline constexpr const char* problem_key = "problem";
 inline constexpr const char* side_key = "side";
 inline constexpr const char* transfers_key = "transfers";
 inline constexpr const char* transfers_each = "each";
+inline constexpr const char* caches_key = "caches";
+inline constexpr const char* caches_flushed = "flushed";
 
 /// Those of another program's rows, before any row has them: they stand before the threads in
 /// names. One whose key is known is left out.

@@ -14,6 +14,8 @@ using bench::Refine;
 
 constexpr std::initializer_list<std::pair<const char*, Refine>> refinements{
     {"on", Refine::function}, {"off", Refine::off}};
+constexpr std::initializer_list<std::pair<const char*, bool>> cache_uses{{"hot", false},
+                                                                         {"flushed", true}};
 constexpr std::initializer_list<std::pair<const char*, bool>> gpu_uses{{"auto", false},
                                                                        {"off", true}};
 
@@ -34,6 +36,11 @@ std::vector<Flag> flags_of(Options& to) {
           to.refine),
       bench::choice("--gpu", gpu_uses,
                     "measure the sides on a GPU if there is one, or none of them", to.leaves_gpu),
+      bench::choice("--caches", cache_uses,
+                    "calls find their data in the caches, as those before them left it; or these "
+                    "are overwritten before each call, and a repetition is one call: what all "
+                    "cores share, and what the calling one has",
+                    to.flushes),
       {"--patience", "TIME",
        "how long a row may make no progress before its process is killed and the row fails "
        "(default: 5m)",
@@ -48,10 +55,11 @@ std::vector<Flag> flags_of(Options& to) {
        bench::set(to.action, Action::list)},
       {"--benchmark_repetitions", "N", "repetitions of each row (default: 9)",
        bench::number_into(to.repetitions, 1, most_repetitions)},
-      {"--benchmark_min_time", "SECONDS", "of each repetition at least (default: 0.02)",
+      {"--benchmark_min_time", "SECONDS",
+       "of each repetition at least (default: 0.02; one call with --caches=flushed)",
        [&to](const std::string& flag, const std::string& text) {
          const bool has_unit = text.size() > 1 && text.back() == 's';  // as later versions write it
-         to.effort.min_time_seconds = bench::parse_number(
+         to.min_time_seconds = bench::parse_number(
              flag, text.substr(0, text.size() - (has_unit ? 1 : 0)), 0.0, longest);
        }},
       {"--worker", "", "answer requests for rows on standard input: so this program calls itself",
@@ -65,16 +73,18 @@ std::vector<Flag> flags_of(Options& to) {
 Options options_in(const std::vector<std::string>& words) {
   constexpr int repetitions = 9;  // five are needed for an interval
   constexpr double seconds = 0.02;
+  constexpr double one_call = 1e-9;
   constexpr double patience = 300;  // with functions that say nothing while they compute
   Options options;
-  options.effort = {.repetitions = repetitions, .min_time_seconds = seconds};
   options.refine = Refine::function;
   options.shuffles = true;  // sides take turns in an order that is drawn
   options.patience_seconds = patience;
   for (const std::string& word : words) {
     bench::take(word, flags_of(options));
   }
-  options.effort.repetitions = options.repetitions.value_or(repetitions);
+  options.effort = {
+      .repetitions = options.repetitions.value_or(repetitions),
+      .min_time_seconds = options.min_time_seconds.value_or(options.flushes ? one_call : seconds)};
   if (options.resume && !options.out) {
     throw bench::UsageError("--resume needs the file to go on with: --out=FILE.json");
   }

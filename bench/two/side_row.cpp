@@ -261,10 +261,35 @@ void count_work(const SideAt& at, std::map<std::string, double>& counters) {
   count("bytes", at.work.bytes);
 }
 
+/// Writes over what the caches hold: of this core, and those that cores share.
+void flush_processor() {
+  constexpr std::size_t of_a_line = 64 / sizeof(std::uint64_t);
+  static std::vector<std::uint64_t> words = [] {
+    constexpr int least_bytes = 1 << 25;
+    int largest = least_bytes;
+    for (const auto& cache : benchmark::CPUInfo::Get().caches) {
+      largest = std::max(largest, cache.size);
+    }
+    return std::vector<std::uint64_t>(2 * static_cast<std::size_t>(largest) /
+                                      sizeof(std::uint64_t));
+  }();
+  for (std::size_t at = 0; at < words.size(); at += of_a_line) {
+    ++words[at];
+  }
+  benchmark::ClobberMemory();
+}
+
 class SideRow : public bench::PreparedBenchmark {
  public:
-  SideRow(HeldSide held, bool copies_each, double call_seconds)
-      : held_(std::move(held)), copies_each_(copies_each), call_seconds_(call_seconds) {}
+  SideRow(HeldSide held, const SideAt& at, double call_seconds)
+      : held_(std::move(held)),
+        copies_each_(at.copies_each),
+        flushes_(at.flushes),
+        call_seconds_(call_seconds) {
+    if (flushes_) {
+      flush();  // the first one makes room for what is written
+    }
+  }
 
   /// Threads of OpenMP spin behind the work of another side; this one must not be timed beside
   /// them.
@@ -279,9 +304,16 @@ class SideRow : public bench::PreparedBenchmark {
     }
   }
 
-  [[nodiscard]] bool restores() const override { return held_.side().restores && !copies_each_; }
+  [[nodiscard]] bool restores() const override { return flushes_ || restores_input(); }
   void restore() override {
-    on_device([&] { held_.restore(); });
+    on_device([&] {
+      if (restores_input()) {
+        held_.restore();
+      }
+      if (flushes_) {
+        flush();
+      }
+    });
     is_fresh_ = true;
   }
 
@@ -316,10 +348,20 @@ class SideRow : public bench::PreparedBenchmark {
   }
 
  private:
+  [[nodiscard]] bool restores_input() const { return held_.side().restores && !copies_each_; }
+  void flush() const {
+    flush_processor();
+    if (const auto& of_device = held_.side().device.flush) {
+      of_device();
+      held_.wait();
+    }
+  }
+
   static inline int made_ = 0, last_ = 0;
 
   HeldSide held_;
   bool copies_each_;
+  bool flushes_;
   double call_seconds_;
   int number_ = ++made_;
   bool is_fresh_ = false;
@@ -375,10 +417,10 @@ std::unique_ptr<bench::PreparedBenchmark> make_row(const SideAt& at, bench::Resu
     result.counters["first_call_seconds"] = first.first_seconds;
     result.counters["count"] = 1;
     count_work(at, result.counters);
-    if (is_first_instance) {
+    if (is_first_instance && !at.flushes) {
       count_parts(held, result.counters);
     }
-    row = std::make_unique<SideRow>(std::move(held), at.copies_each, first.seconds);
+    row = std::make_unique<SideRow>(std::move(held), at, first.seconds);
   });
   return row;
 }

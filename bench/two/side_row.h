@@ -17,6 +17,7 @@ struct SideAt {
   std::size_t side = 0;
   std::int64_t size = 0;
   bool copies_each = false;  ///< each call copies its input there, and its result back
+  bool flushes = false;      ///< the caches are overwritten before each call
 };
 
 /// Throws what ends a row: Unsupported where its device is missing, std::runtime_error with a

@@ -64,7 +64,7 @@ void require_side(const Work& work, const Side& side) {
 }
 
 /// UsageError where a problem can't be measured.
-void require_sense(const Works& works) {
+void require_sense(const Works& works, bool flushes) {
   constexpr std::int64_t largest = 999'999'999'999'999;
   for (const auto& work : works) {
     require_name("problem", work->name);
@@ -83,6 +83,11 @@ void require_sense(const Works& works) {
     }
     for (const Side& side : work->sides) {
       require_side(*work, side);
+      if (flushes && side.device.kind == "gpu" && side.device.missing.empty() &&
+          !side.device.flush) {
+        throw UsageError("--caches=flushed: nobody can flush the GPU of side '" + side.name +
+                         "'; give its device a flush, or leave out the flag");
+      }
     }
   }
 }
@@ -119,11 +124,15 @@ bench::Devices devices_of(const Works& works, bool leaves_gpu) {
 // ---- Rows.
 
 /// Of a side that copies two: with its data there, and with copies in each call.
-std::vector<RowSpec> rows_of_side(const Work& work, const Side& side, std::int64_t size) {
+std::vector<RowSpec> rows_of_side(const Work& work, const Side& side, std::int64_t size,
+                                  bool flushes) {
   RowSpec row{.family = bench::RowFamily::function,
               .size = size,
               .device = side.device.kind,
               .others = {{bench::problem_key, work.name}, {bench::side_key, side.name}}};
+  if (flushes) {
+    row.others.emplace(bench::caches_key, bench::caches_flushed);
+  }
   std::vector<RowSpec> rows{row};
   if (side.copies) {
     row.others.emplace(bench::transfers_key, bench::transfers_each);
@@ -150,7 +159,8 @@ SideAt side_of(const RowSpec& row, const Works& works) {
   return {.work = **work,
           .side = static_cast<std::size_t>(side - (*work)->sides.begin()),
           .size = value_of(row, &RowSpec::size),
-          .copies_each = !said(bench::transfers_key).empty()};
+          .copies_each = !said(bench::transfers_key).empty(),
+          .flushes = !said(bench::caches_key).empty()};
 }
 
 /// Adds all rows of that size which can run here.
@@ -162,7 +172,7 @@ void add_rows(const Work& work, std::int64_t size, const Options& options, bool 
     if (device == nullptr || !side.device.missing.empty()) {
       continue;
     }
-    for (const RowSpec& spec : rows_of_side(work, side, size)) {
+    for (const RowSpec& spec : rows_of_side(work, side, size, options.flushes)) {
       bench::Row row{.spec = spec,
                      .device = device,
                      .expected = {.all = repetition * (options.effort.repetitions + 1),
@@ -277,7 +287,7 @@ int run(const std::vector<std::string>& command, const Works& works, bool optimi
     std::cout << help_of_program(bench::speaker()) << std::flush;
     return 0;
   }
-  require_sense(works);
+  require_sense(works, options.flushes && !options.leaves_gpu);
   bench::add_function_axes();
   bench::Devices devices = devices_of(works, options.leaves_gpu);
   if (options.action == Action::worker) {

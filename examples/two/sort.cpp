@@ -60,6 +60,7 @@ class Cub {
         sorted_(count_ * sizeof(float)),
         scratch_(scratch_bytes(count_)) {}
 
+  /// From memory as it is. Another class could copy through a buffer of cudaMallocHost (pinned).
   void copy_in(const Numbers& input) {
     two::require(cudaMemcpy(input_.get(), input.data(), input_.bytes, cudaMemcpyHostToDevice));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +34,7 @@ struct Device {
   std::string missing = {};  ///< why nothing can run on it; empty: it is there
   /// By the device's own clock, the seconds of what `call` gives it; empty: nobody can tell.
   std::function<double(const std::function<void()>& call)> seconds = {};
+  std::function<void()> flush = {};  ///< overwrites its caches; empty: nobody can
 };
 
 /// A device that can do nothing more in this process: the next rows get another one.
@@ -41,13 +43,8 @@ struct DeviceLost : std::runtime_error {
 };
 
 /// A GPU by HIP, SYCL, Kokkos ... `wait`: for the whole device, not for one queue of it.
-inline Device gpu(std::string name, std::function<void()> wait,
-                  std::function<double(const std::function<void()>& call)> seconds = {}) {
-  return {.kind = "gpu",
-          .name = std::move(name),
-          .wait = std::move(wait),
-          .missing = {},
-          .seconds = std::move(seconds)};
+inline Device gpu(std::string name, std::function<void()> wait) {
+  return {.kind = "gpu", .name = std::move(name), .wait = std::move(wait)};
 }
 
 #if defined(__CUDACC__) || defined(CROSSOVER_TWO_CUDA)
@@ -92,8 +89,18 @@ inline Device cuda() {
     return {.kind = "gpu", .missing = std::string("no GPU: ") + cudaGetErrorString(error)};
   }
   require(cudaGetDeviceProperties(&found, 0));
-  return gpu(
-      found.name, [] { require(cudaDeviceSynchronize()); }, cuda_seconds);
+  Device device = gpu(found.name, [] { require(cudaDeviceSynchronize()); });
+  device.seconds = cuda_seconds;
+  device.flush = [bytes = 2 * static_cast<std::size_t>(found.l2CacheSize),
+                  scratch = std::shared_ptr<void>()]() mutable {
+    if (!scratch) {
+      void* at = nullptr;
+      require(cudaMalloc(&at, bytes));
+      scratch.reset(at, cudaFree);
+    }
+    require(cudaMemset(scratch.get(), 0, bytes));
+  };
+  return device;
 }
 #endif
 

@@ -74,7 +74,7 @@ class Commands {
             .seconds = [&](const std::string& name) { return taken_[name]; },
             .bring = [&](const std::string& size) { bring(std::stoll(size)); },
             .ladders = {}},
-           {.seconds = 1e9}, [&](const Json& json) { last = json; });
+           {.seconds = 1e9}, [&](const Json& all) { last = all.back(); });
     return last;
   }
 

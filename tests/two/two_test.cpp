@@ -226,7 +226,9 @@ TEST_F(Two, ADeviceIsWaitedForWithAndWithoutCopies) {
     call();
     return by_its_clock;
   };
-  problem.side<Queue>("queue", gpu("a queue", Queue::wait, by_device));
+  Device queue = gpu("a queue", Queue::wait);
+  queue.seconds = by_device;
+  problem.side<Queue>("queue", queue);
   EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 0) << said_;
   EXPECT_GT(Queue::waits, 0);
   EXPECT_EQ(written_["context"]["crossover"]["machine"]["gpu"]["name"], "a queue");
@@ -272,6 +274,26 @@ TEST_F(Two, CallsBackToBackStandBesideTheOneThatIsWaitedFor) {
   EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 1);
   EXPECT_EQ(error_of("first"),
             "its problem says that a call has 0 bytes; correct that in the program");
+}
+
+TEST_F(Two, CachesAreFlushedBeforeEachCall) {
+  Problem<Numbers> problem = sorting();
+  int flushes = 0;
+  Device queue = gpu("a queue", Queue::wait);
+  problem.side<Queue>("queue", queue);
+  EXPECT_EQ(run({"--caches=flushed"}, problem), 2);
+  EXPECT_EQ(said_,
+            "two: --caches=flushed: nobody can flush the GPU of side 'queue'; give its device a "
+            "flush, or leave out the flag\n");
+  problem = sorting();
+  queue.flush = [&] { ++flushes; };
+  problem.side<Queue>("queue", queue);
+  EXPECT_EQ(run({"--caches=flushed", "--benchmark_filter=size:10/.*queue/caches"}, problem), 0)
+      << said_;
+  ASSERT_EQ(written_["benchmarks"].size(), 2U);
+  EXPECT_EQ(written_["benchmarks"][0]["iterations"], 1) << "a repetition is one call";
+  EXPECT_GE(flushes, 2);
+  EXPECT_EQ(row("queue")["configuration"]["caches"], "flushed");
 }
 
 TEST_F(Two, AMissingDeviceLeavesItsSidesOut) {

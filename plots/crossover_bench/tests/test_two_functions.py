@@ -89,7 +89,10 @@ def test_each_problem_has_its_own_pairs(read):
             "most_sizes": 32,
             "most_pairs": 100,
             "ladder": [],
-            "sizes": [],
+            "sizes": [
+                {"model": "10746", "params": 10_746, "pairs": 14, "won_by_first": 14, "ties": 0}
+                | {"winner": "first"}
+            ],
             "intervals": [{"below": "first", "low": low, "high": low + 1000}],
         }
         for problem, low in (("sort", 10_000), ("fft", 11_000))

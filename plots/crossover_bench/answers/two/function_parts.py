@@ -17,6 +17,7 @@ from crossover_bench.show.tables.table import Table
 from crossover_bench.words import units
 from crossover_bench.words.text import printable
 
+_NOTE = "Parts are medians of a few calls of their own: they add up to about a call."
 _MUCH = 0.5  # a share that decides
 
 
@@ -32,7 +33,7 @@ def section(file: File) -> Section | None:
         machine=file.machine.id,
         points=tuple(text for name, rows in timed.items() for text in _points(name, rows)),
         tables=tuple(_parts_table(name, rows) for name, rows in timed.items() if rows),
-        notes=("Parts are medians of a few calls of their own: they add up to about a call.",),
+        notes=(_NOTE,) if any(timed.values()) else (),
     )
     return Section(title="Why", anchor="why-functions", blocks=(block,))
 

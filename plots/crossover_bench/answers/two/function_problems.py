@@ -15,11 +15,18 @@ _SIDE, _COPIES = "side", "transfers"
 
 
 def by_problem(file: File) -> dict[str, list[Row]]:
-    """The rows of each problem, by its name."""
+    """The rows of each problem, by title_of()."""
     problems: dict[str, list[Row]] = {}
     for row in file.functions:
-        problems.setdefault(row.configuration["problem"], []).append(row)
+        problems.setdefault(title_of(row.configuration), []).append(row)
     return problems
+
+
+def title_of(configuration: Mapping[str, str]) -> str:
+    """The problem as its user calls it, and what else its sides have in common: "sort", "sort,
+    caches flushed"."""
+    caches = configuration.get("caches")
+    return ", ".join([configuration.get("problem", "?"), *([f"caches {caches}"] if caches else [])])
 
 
 def asked_of(file: File) -> Found:

@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from crossover_bench.answers.paired import pairs_words
 from crossover_bench.answers.two.answered import Answered, answered
-from crossover_bench.answers.two.function_problems import asked_of, by_problem, side_words
+from crossover_bench.answers.two.function_problems import (
+    asked_of,
+    by_problem,
+    side_words,
+    title_of,
+)
 from crossover_bench.curves.crossover_words import spread_words
 from crossover_bench.curves.kept import kept_words
 from crossover_bench.curves.problem_words import details, lead, lead_of_both
@@ -68,12 +73,12 @@ def build(files: Sequence[File], context: Context) -> Section | None:
 def answers(file: File) -> Iterator[str]:
     """Of each problem from which size on which side wins, and what belongs to that, a sentence
     each."""
-    found = asked_of(file)
-    known, faults = answered(found)
-    pairs = {of.common.get("problem"): of for of in file.refinements if of.kind == "function"}
+    asked = asked_of(file)
+    known, faults = answered(asked)
+    pairs = {title_of(of.common): of for of in file.refinements if of.kind == "function"}
     for of in known:  # of pairs the last: a resumed run adds some
         yield from _answer(of, pairs.get(of.answer.problem.name))
-    yield from found.left_out
+    yield from asked.left_out
     yield from map(sentence, faults)
 
 
@@ -87,10 +92,10 @@ def _answer(of: Answered, pairs: Refinement | None) -> Iterator[str]:
     yield lead_of_both(of.answer, of.copied) if of.copied else lead(of.answer)
     if of.copied and (kept := kept_words(of.answer, of.copied)):
         yield kept
-    if pairs:
+    if pairs and (count := sum(size.pairs for size in pairs.sizes)):
         sides = side_words(pairs.first), side_words(pairs.second)
-        count = counted(sum(size.pairs for size in pairs.sizes), "pair")
-        yield f"In {count} of runs, 95 % sure, {pairs_words(pairs, sides)}."
+        told = pairs_words(pairs, sides)
+        yield f"In {counted(count, 'pair')} of runs, 95 % sure, {told}."
     yield from details(of.answer)
 
 

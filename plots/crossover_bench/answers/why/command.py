@@ -29,7 +29,8 @@ DESCRIPTION = (
     "update and waits; names its bound; says what more CPU threads bring, what would change the "
     "crossover, and after how long the GPU's start-up is repaid. --of=energy and --of=cost say of "
     "what their quotient is made. As text it shows the fastest way of each device and what matters "
-    "most; --all shows every row."
+    "most; --all shows every row. Of a program that links crossover::two it splits calls into "
+    "launch, wait and copies."
 )
 EXAMPLE = "why results --charts report"
 
