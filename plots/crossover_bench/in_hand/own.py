@@ -73,7 +73,7 @@ class _Wanted:
     classes: int | None
 
 
-class Own:
+class OwnSteps:
     """Of the module of a question, which comes in once."""
 
     def __init__(self) -> None:
