@@ -18,7 +18,7 @@ from crossover_bench.in_hand.isolated import measured, sent
 from crossover_bench.in_hand.kept import AskError, process_kept, untouched
 from crossover_bench.in_hand.loop import Batches, Loop, parted
 from crossover_bench.in_hand.others import Others
-from crossover_bench.in_hand.own import OwnSteps, OwnProgram
+from crossover_bench.in_hand.own import OwnProgram, OwnSteps
 from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
 from crossover_bench.in_hand.progress import Progress, progress
 from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
@@ -55,8 +55,7 @@ def ask(
     share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
     time. `devices` are one or two, the CPU first. `isolated` measures in new processes, several one
     after the other, which get copies by pickling. Where bench is built, it measures a step in the
-    time that is left. Raises AskError, a ValueError, with a sentence
-    where nothing can be measured.
+    time that is left. Raises AskError, a ValueError, with a sentence where nothing can be measured.
     """
     if not isinstance(seconds, int | float) or not _LEAST_SECONDS <= seconds < float("inf"):
         raise AskError(f"seconds={seconds!r} is no number of seconds from {_LEAST_SECONDS} on")

@@ -14,7 +14,7 @@ from crossover_bench.in_hand import own  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step  # noqa: E402
-from crossover_bench.in_hand.own import NoOwnError, OwnSteps, OwnProgram, optimizer_of  # noqa: E402
+from crossover_bench.in_hand.own import NoOwnError, OwnProgram, OwnSteps, optimizer_of  # noqa: E402
 from crossover_bench.in_hand.turns import Side  # noqa: E402
 
 CPU = torch.device("cpu")
