@@ -85,6 +85,21 @@ def test_what_does_not_come_in_is_said():
     assert len(answer.table.lines) == 1
 
 
+class Trains(nn.Linear):
+    """And does nothing else."""
+
+    def forward(self, x):
+        if not torch.is_grad_enabled():
+            raise ZeroDivisionError("it is to be trained")
+        return super().forward(x)
+
+
+@pytest.mark.usefixtures("_a_bench")
+def test_a_module_that_fails_meanwhile_leaves_the_answer():
+    problem = asked(Trains(4, 3)).problem
+    assert problem.startswith("ZeroDivisionError: it is to be trained (test_own.py:")
+
+
 def test_without_bench_nothing_is_begun(monkeypatch, tmp_path):
     monkeypatch.setattr(own.build, "BENCH", tmp_path / "bench")
     problem = OwnSteps().step(lambda: pytest.fail("a loop is made"), LONG, lambda _: None).problem
