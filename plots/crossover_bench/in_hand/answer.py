@@ -53,7 +53,7 @@ class Line:
 class Answer:
     """What was measured of the loop of `module`: on the CPU and, where there is one, on a GPU; else
     what it would take on `cards`, or `no_cards`, why that is not known. `threads` are the CPU's,
-    `steps` those of an epoch, None where nobody knows. `own` is a step of our own program on the
+    `steps` those of an epoch, None where nobody knows. `bench` is a step of our own program on the
     CPU, None where it was stopped before. `others` is how many processors other
     programs took from it; `is_stopped`: Ctrl-C ended it; `remarks` are
     sentences on how it was measured."""
@@ -64,7 +64,7 @@ class Answer:
     gpu: Side | None
     gpu_name: str = ""
     steps: int | None = None
-    own: OwnProgram | None = None
+    bench: OwnProgram | None = None
     cards: tuple[OnCard, ...] = ()
     no_cards: str = ""
     others: float = 0.0
@@ -170,12 +170,12 @@ def _lines(answer: Answer) -> Iterator[Line]:
             ready=median(side.ready) if side.ready else None,
             beside=beside[answer.verdict] if place else "–",
         )
-    if answer.own and answer.own.seconds is not None:
+    if answer.bench and answer.bench.seconds is not None:
         here = replicates(answer.cpu, 0)
-        mine = replicates_on("cpu", answer.own.samples, 2)
-        is_sure = answer.cpu.is_sure and not (answer.others or answer.own.is_disturbed)
+        mine = replicates_on("cpu", answer.bench.samples, 2)
+        is_sure = answer.cpu.is_sure and not (answer.others or answer.bench.is_disturbed)
         faster = beside[_faster(interval(here / mine) if is_sure else None)]
-        yield Line("CPU, our own program", answer.own.seconds, interval(mine), beside=faster)
+        yield Line("CPU, our own program", answer.bench.seconds, interval(mine), beside=faster)
     alike = are_alike(answer)
     for card in answer.cards[:1] if alike else answer.cards:
         name = f"each of {len(answer.cards)} cards" if alike else card.name
@@ -276,10 +276,10 @@ def changes(answer: Answer) -> Iterator[str]:
                 f"takes {_seconds(ready)}."
             )
     yield from _compiled(answer)
-    if (own := answer.own) and own.seconds is not None and cpu.seconds:
-        less = "".join(f", without the {word}" for word in own.out)
+    if (bench := answer.bench) and bench.seconds is not None and cpu.seconds:
+        less = "".join(f", without the {word}" for word in bench.out)
         yield (
-            f"Our own program takes {_seconds(own.seconds)} a step on this CPU, with batches in "
+            f"Our own program takes {_seconds(bench.seconds)} a step on this CPU, with batches in "
             f"memory{less}; your loop takes {_seconds(cpu.seconds)}."
         )
     if gpu is None or len(sides) < 2:
@@ -319,8 +319,8 @@ def doubts(answer: Answer) -> Iterator[str]:
         )
     if not all(side.is_finite for side in sides):
         yield "A loss was not finite after the timed steps: the training diverges."
-    if answer.own and answer.own.problem:
-        yield f"Our own program was not measured: {printable(answer.own.problem, 300)}."
+    if answer.bench and answer.bench.problem:
+        yield f"Our own program was not measured: {printable(answer.bench.problem, 300)}."
     if answer.no_cards and not answer.gpu:
         yield f"What it would take on a GPU is not predicted: {printable(answer.no_cards, 300)}."
     if are_alike(answer):

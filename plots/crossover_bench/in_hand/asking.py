@@ -18,7 +18,7 @@ from crossover_bench.in_hand.isolated import measured, sent
 from crossover_bench.in_hand.kept import AskError, process_kept, untouched
 from crossover_bench.in_hand.loop import Batches, Loop, parted
 from crossover_bench.in_hand.others import Others
-from crossover_bench.in_hand.own import Own, OwnProgram
+from crossover_bench.in_hand.own import OwnProgram, OwnSteps
 from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
 from crossover_bench.in_hand.progress import Progress, progress
 from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
@@ -54,8 +54,8 @@ def ask(
     Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
     share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
     time. `devices` are one or two, the CPU first. `isolated` measures in new processes, several one
-    after the other, which get copies by pickling. Raises AskError, a ValueError, with a sentence
-    where nothing can be measured.
+    after the other, which get copies by pickling. Where bench is built, it measures a step in the
+    time that is left. Raises AskError, a ValueError, with a sentence where nothing can be measured.
     """
     if not isinstance(seconds, int | float) or not _LEAST_SECONDS <= seconds < float("inf"):
         raise AskError(f"seconds={seconds!r} is no number of seconds from {_LEAST_SECONDS} on")
@@ -100,7 +100,7 @@ class _Question:
     compiles: bool
     isolated: bool
     shown: Progress
-    own: Own = field(default_factory=Own)
+    bench: OwnSteps = field(default_factory=OwnSteps)
 
     def of_sizes(self, loaders: Mapping[int, Any], seconds: float) -> BatchesAnswer:
         """Of loaders by their batch size, in so many seconds together."""
@@ -134,9 +134,9 @@ class _Question:
         # Workers of a loader would count among others.
         disturbed = 0.0 if Batches.of(loader).ahead else others.disturbed(threads)
         cpu, gpu = sides[0], sides[1] if len(sides) > 1 else None
-        own = None
+        bench = None
         if cpu.turns and not is_stopped:
-            own, is_stopped = self._own_step(lambda: make(cpu.device), end - perf_counter())
+            bench, is_stopped = self._own_step(lambda: make(cpu.device), end - perf_counter())
         cards: tuple[OnCard, ...] = ()
         no_cards = "" if gpu else "it was stopped"
         if not gpu and not is_stopped:
@@ -151,7 +151,7 @@ class _Question:
             gpu=gpu,
             gpu_name=_name(self.places[-1]) if gpu else "",
             steps=Batches.of(loader).steps,
-            own=own,
+            bench=bench,
             cards=cards,
             no_cards=no_cards,
             others=disturbed,
@@ -181,7 +181,7 @@ class _Question:
     def _own_step(self, make: Callable[[], Loop], seconds: float) -> tuple[OwnProgram | None, bool]:
         """Of our own program; and whether Ctrl-C ended it."""
         try:
-            return self.own.step(make, seconds, self.shown.say), False
+            return self.bench.step(make, seconds, self.shown.say), False
         except KeyboardInterrupt:
             return None, True
 

@@ -23,6 +23,7 @@ from crossover_bench.files.loading import load_files
 from crossover_bench.files.rows import median_of
 from crossover_bench.in_hand.loop import Loop, parted, rows_of, takes_several
 from crossover_bench.in_hand.prediction import update_of
+from crossover_bench.peers.pytorch.user_file import failure
 from crossover_bench.place import IS_CHECKOUT, RUN
 from crossover_bench.run import build
 from crossover_bench.spawned import EndedError, NotSentError, call, pickled
@@ -73,7 +74,7 @@ class _Wanted:
     classes: int | None
 
 
-class Own:
+class OwnSteps:
     """Of the module of a question, which comes in once."""
 
     def __init__(self) -> None:
@@ -102,6 +103,8 @@ class Own:
             return _measured(self._described, flags, end - perf_counter(), out)
         except NoOwnError as problem:
             return OwnProgram(problem=str(problem))
+        except Exception as error:  # the user's code may raise anything; the loop's times stand
+            return OwnProgram(problem=failure(error))
 
 
 # ---- what the user's loop has

@@ -16,11 +16,17 @@ import crossover_bench  # noqa: E402
 from crossover_bench.functions.isolated import INSTANCES  # noqa: E402
 from crossover_bench.in_hand import asking, isolated  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
-from crossover_bench.in_hand.tests.test_asking import loader_of, made  # noqa: E402
+from crossover_bench.in_hand.tests.test_asking import Net, loader_of  # noqa: E402
 from crossover_bench.in_hand.turns import Side  # noqa: E402
 from crossover_bench.spawned import EndedError  # noqa: E402
 
 CPU = torch.device("cpu")
+
+
+def made():
+    """Without functions of a test's own, which cloudpickle alone would send."""
+    model = Net()
+    return model, torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
 
 
 def ask(model, loader, optimizer, **options):

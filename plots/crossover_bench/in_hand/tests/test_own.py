@@ -14,7 +14,7 @@ from crossover_bench.in_hand import own  # noqa: E402
 from crossover_bench.in_hand.answer import Answer  # noqa: E402
 from crossover_bench.in_hand.copies import Given  # noqa: E402
 from crossover_bench.in_hand.loop import Loop, Step  # noqa: E402
-from crossover_bench.in_hand.own import NoOwnError, Own, OwnProgram, optimizer_of  # noqa: E402
+from crossover_bench.in_hand.own import NoOwnError, OwnProgram, OwnSteps, optimizer_of  # noqa: E402
 from crossover_bench.in_hand.turns import Side  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def loop_of(model, batch=(X, Y), loss=cross_entropy, optimizer=None) -> Loop:
 
 
 def asked(model, seconds=LONG, **options) -> OwnProgram:
-    return Own().step(lambda: loop_of(model, **options), seconds, lambda _: None)
+    return OwnSteps().step(lambda: loop_of(model, **options), seconds, lambda _: None)
 
 
 def test_what_comes_in_is_measured():
@@ -80,28 +80,43 @@ def test_what_does_not_come_in_is_said():
     problem = asked(Decides()).problem
     assert "it decides by the numbers of a tensor, as `if x.sum() > 0:` does" in problem
     side = Side(CPU, turns=[[Step(0.0, 0.0, 1e-3, 6)]] * 5)
-    answer = Answer("Net", 1, side, None, own=OwnProgram(problem=problem))
+    answer = Answer("Net", 1, side, None, bench=OwnProgram(problem=problem))
     assert f"Our own program was not measured: {problem}." in answer.why
     assert len(answer.table.lines) == 1
 
 
+class Trains(nn.Linear):
+    """And does nothing else."""
+
+    def forward(self, x):
+        if not torch.is_grad_enabled():
+            raise ZeroDivisionError("it is to be trained")
+        return super().forward(x)
+
+
+@pytest.mark.usefixtures("_a_bench")
+def test_a_module_that_fails_meanwhile_leaves_the_answer():
+    problem = asked(Trains(4, 3)).problem
+    assert problem.startswith("ZeroDivisionError: it is to be trained (test_own.py:")
+
+
 def test_without_bench_nothing_is_begun(monkeypatch, tmp_path):
     monkeypatch.setattr(own.build, "BENCH", tmp_path / "bench")
-    problem = Own().step(lambda: pytest.fail("a loop is made"), LONG, lambda _: None).problem
+    problem = OwnSteps().step(lambda: pytest.fail("a loop is made"), LONG, lambda _: None).problem
     assert problem in (own._NO_BENCH, own._NO_BENCH_INSTALLED)
 
 
 def test_the_answer_says_by_how_much():
     side = Side(CPU, turns=[[Step(0.0, 0.0, 4e-3, 6)]] * 5)
     program = OwnProgram((1e-3,) * 5, out=("weight decay",))
-    answer = Answer("Net", 2, side, None, own=program)
+    answer = Answer("Net", 2, side, None, bench=program)
     assert (
         "Our own program takes 1.0 ms a step on this CPU, with batches in memory, without the "
         "weight decay; your loop takes 4.0 ms." in answer.why
     )
     (line,) = answer.table.lines[1:]
     assert (line[0].text, line[-1].text) == ("CPU, our own program", "*faster")
-    busy = Answer("Net", 2, side, None, own=program, others=1.5)
+    busy = Answer("Net", 2, side, None, bench=program, others=1.5)
     assert busy.table.lines[1][-1].text == "not sure"
 
 
