@@ -24,7 +24,9 @@ class Batch:
     def __init__(self, model: onnx.ModelProto) -> None:
         initializers = {weights.name for weights in model.graph.initializer}
         given = [read for read in model.graph.input if read.name not in initializers]
-        sizes = [[max(0, d.dim_value) for d in read.type.tensor_type.shape.dim[:1]] for read in given]
+        sizes = [
+            [max(0, d.dim_value) for d in read.type.tensor_type.shape.dim[:1]] for read in given
+        ]
         self.size = sizes[0][0] if given and all(size == sizes[0] for size in sizes) else 0
         self._follows: set[str] = set()  # constants that are calculated from the batch
         self.own = onnx.ModelProto()  # as it was
@@ -57,12 +59,12 @@ class Batch:
                 if isinstance(given, np.ndarray) and not given.any():
                     yield place, None
         elif kind == "Concat" and self.size == 1:
-            values = [given for given in inputs if isinstance(given, Value)]
-            axis = _axis(values[0]) if values else None
-            if axis not in (None, onnx.helper.get_node_attr_value(node, "axis")):
+            read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
+            axis = _axis(inputs[read[0]]) if read else None
+            if axis is not None and axis != onnx.helper.get_node_attr_value(node, "axis"):
                 for place, given in enumerate(inputs):
                     if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,):
-                        yield place, _Repeated(given, node.input[inputs.index(values[0])], axis)
+                        yield place, _Repeated(given, node.input[read[0]], axis)
         elif kind == "Expand" and isinstance(first, np.ndarray) and first.size:
             if (first == first.flat[0]).all():  # zeros, as of first states
                 yield 0, first.ravel()[:1].reshape([1] * first.ndim)
@@ -97,8 +99,13 @@ class Batch:
         if math.prod(target) != whole:
             return None
         of, _ = samples_of(value)
-        by_fit = sorted(range(len(target)), key=lambda place: target[place] != self.size)
-        for place in by_fit:
+        last = len(target) - 1  # a dimension that holds the batch is seldom the last
+
+        def unlike(place: int) -> tuple[bool, ...]:
+            is_same = place == axis and target[:place] == read[:place]
+            return target[place] != self.size, place == last, not is_same
+
+        for place in sorted(range(len(target)), key=unlike):
             if target[place] % self.size:
                 continue
             larger = [*target]

@@ -504,7 +504,9 @@ def _recurrent(node: Node) -> tuple[Value, Value]:
     given, last, _ = node.call(kind, input=node.inputs[0], hx=hx, params=parameters, **whole)
     time, batch, _ = given.places.shape
     by_direction = given.places.reshape(time, batch, len(inputs), -1)
-    return given.seen_as(by_direction.transpose(0, 2, 1, 3)), last  # [time, directions, batch, size]
+    return given.seen_as(
+        by_direction.transpose(0, 2, 1, 3)
+    ), last  # [time, directions, batch, size]
 
 
 NODES: dict[str, Callable[[Node], Any]] = {

@@ -109,9 +109,7 @@ def _prove_of_more(
         )
 
 
-def _prove_freed(
-    graph: Graph, reference: ReferenceEvaluator, random: np.random.Generator
-) -> None:
+def _prove_freed(graph: Graph, reference: ReferenceEvaluator, random: np.random.Generator) -> None:
     """Refused where two batches of a file's own size at once give others than each gives by
     itself."""
     size = graph.batch.size
