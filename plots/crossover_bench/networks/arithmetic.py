@@ -48,7 +48,7 @@ def _trained(call: Call, left: str, right: str, value: Value) -> Value:
     """Whichever of both arguments is a parameter, as a result that meets the value."""
     name = left if hasattr(call[left], "seen") else right
     size = math.prod(call[name].seen.shape)
-    return trained.operand(call.build, call, value, *call.table(name), size)
+    return trained.operand(call, value, *call.table(name), size)
 
 
 def _is_bias_of_factor(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:

@@ -5,7 +5,6 @@ Reshape, Resize and Concat's constants. onnx's evaluator proves it (onnx_proof.p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,43 +44,41 @@ class Batch:
         self._changes.pop(node.output[0], None)
         if not self.size:
             return inputs
-        changes = dict(self._changed(node, inputs))
+        changes = self._changed(node, inputs)
         if changes:
             self._changes[node.output[0]] = changes
         known = [changes.get(place, given) for place, given in enumerate(inputs)]
         return [given.for_import if isinstance(given, _Repeated) else given for given in known]
 
-    def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> Iterator[tuple[int, Any]]:
+    def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
+        """What stands in place of inputs, by their places."""
         kind, first = node.op_type, inputs[0] if inputs else None
         if kind in _STATES:  # zeros are what is left out
-            for place in _STATES[kind]:
-                given = inputs[place] if place < len(inputs) else None
-                if isinstance(given, np.ndarray) and not given.any():
-                    yield place, None
-        elif kind == "Concat" and self.size == 1:
-            read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
-            axis = _axis(inputs[read[0]]) if read else None
-            if axis is not None and axis != onnx.helper.get_node_attr_value(node, "axis"):
-                for place, given in enumerate(inputs):
-                    if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,):
-                        yield place, _Repeated(given, node.input[read[0]], axis)
-        elif kind == "Expand" and isinstance(first, np.ndarray) and first.size:
-            if (first == first.flat[0]).all():  # zeros, as of first states
-                yield 0, first.ravel()[:1].reshape([1] * first.ndim)
-        elif isinstance(first, Value) and not self._follows.intersection(node.input):
-            if kind == "Reshape" and (shape := self._reshaped(first, inputs[1])) is not None:
-                yield 1, np.array(shape)
-            elif kind == "Expand" and isinstance(inputs[1], np.ndarray):
-                shape = inputs[1].copy()
-                for place, size in enumerate(reversed(first.places.shape), 1):
-                    if size != 1 and place <= len(shape):
-                        shape[-place] = 1  # as large as what is read
-                yield 1, shape
-            elif kind == "Resize" and len(inputs) > 3 and isinstance(inputs[3], np.ndarray):
-                sizes = inputs[3] / first.places.shape
-                if len(sizes) > 2:
-                    yield 2, np.array([1, *sizes[1:]], np.float32)
-                    yield 3, None
+            given = {place: inputs[place] for place in _STATES[kind] if place < len(inputs)}
+            is_zero = {p for p, x in given.items() if isinstance(x, np.ndarray) and not x.any()}
+            return dict.fromkeys(is_zero)
+        if kind == "Concat":
+            return _repeated(node, inputs) if self.size == 1 else {}
+        if kind == "Expand" and isinstance(first, np.ndarray) and first.size:
+            is_one = bool((first == first.flat[0]).all())  # zeros, as of first states
+            return {0: first.ravel()[:1].reshape([1] * first.ndim)} if is_one else {}
+        is_constant = not self._follows.intersection(node.input)
+        return self._shaped(kind, first, inputs) if isinstance(first, Value) and is_constant else {}
+
+    def _shaped(self, kind: str, value: Value, inputs: list[Any]) -> dict[int, Any]:
+        changes: dict[int, Any] = {}
+        if kind == "Reshape" and (shape := self._reshaped(value, inputs[1])) is not None:
+            changes = {1: np.array(shape)}
+        elif kind == "Expand" and isinstance(inputs[1], np.ndarray):
+            shape = inputs[1].tolist()
+            for place, size in enumerate(reversed(value.places.shape), 1):
+                if size != 1 and place <= len(shape):
+                    shape[-place] = 1  # as large as what is read
+            changes = {1: np.array(shape)}
+        elif kind == "Resize" and len(inputs) > 3 and isinstance(inputs[3], np.ndarray):
+            factors = inputs[3] / value.places.shape
+            changes = {2: np.array([1, *factors[1:]], np.float32), 3: None}
+        return changes
 
     def _reshaped(self, value: Value, shape: Any) -> list[int] | None:
         """The shape with -1 in place of what holds the batch. None where nothing has to be done, or
@@ -162,6 +159,19 @@ class _Repeated:
     def constants(self, name: str) -> list[onnx.TensorProto]:
         numbers = {"1": np.ones(1, np.int64), "axis": np.array([self._axis])}
         return [numpy_helper.from_array(x, f"{name} {what}") for what, x in numbers.items()]
+
+
+def _repeated(node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
+    """Of Concat the constants for one sample, such as a class token."""
+    read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
+    axis = _axis(inputs[read[0]]) if read else None
+    if axis is None or axis == onnx.helper.get_node_attr_value(node, "axis"):
+        return {}
+    return {
+        place: _Repeated(given, node.input[read[0]], axis)
+        for place, given in enumerate(inputs)
+        if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,)
+    }
 
 
 def _axis(value: Value) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crossover_bench.networks.builder import Builder
+from crossover_bench.networks.builder import At, Builder
 from crossover_bench.networks.strides import rearranged, samples_of
 from crossover_bench.networks.values import BATCH, Place, Value, broadcast_to, shown
 
@@ -30,9 +30,7 @@ def position_embedding(
     return None
 
 
-def operand(
-    build: Builder, at: Place, like: Value, parameter: Any, numbers: np.ndarray, size: int
-) -> Value:
+def operand(at: At, like: Value, parameter: Any, numbers: np.ndarray, size: int) -> Value:
     """A parameter of so many numbers as a result, which meets `like` in its arithmetic: a table
     added to zeros, one row of it for each sample. `numbers` says which of its numbers is where."""
     try:
@@ -43,11 +41,11 @@ def operand(
     of, _ = samples_of(like.plain)
     first = np.array([like.plain.places[of == sample][0] for sample in range(BATCH)])
     repeated = like.seen_as(np.broadcast_to(first[:, None, None], (BATCH, 1, size)))
-    row = rearranged(build, at, repeated, (1, size))
+    row = rearranged(at.build, at, repeated, (1, size))
     if row is None:
         raise at.refused(f"a parameter can't meet what {like.layer} gives")
-    zeros = build.elementwise(at, "affine", row, scale=0.0)
-    table = build.layer(at, "position_embedding", [zeros.plain], [parameter])
+    zeros = at.build.elementwise(at, "affine", row, scale=0.0)
+    table = at.build.layer(at, "position_embedding", [zeros.plain], [parameter])
     of, _ = samples_of(like.seen_as(np.broadcast_to(like.places, shape)))
     return table.seen_as(of * size + np.broadcast_to(numbers, shape))
 
