@@ -184,12 +184,12 @@ FOUR = {"conv": nn.Conv2d(3, 4, 3), "fc": nn.Linear(4, 3)}
     [
         (
             lambda m, x: m.fc(x * m.p - m.q + m.r),
-            {"fc": nn.Linear(20, 3), "p": trained(20), "q": trained(1, 20), "r": trained(1)},
+            {"fc": nn.Linear(12, 3), "p": trained(12), "q": trained(1, 12), "r": trained(1)},
             ROW,
         ),
         (
             lambda m, x: m.fc(m.q - m.r / (x / m.p)),
-            {"fc": nn.Linear(20, 3), "p": trained(20), "q": trained(20), "r": trained(1)},
+            {"fc": nn.Linear(12, 3), "p": trained(12), "q": trained(12), "r": trained(1)},
             ROW,
         ),
         (
