@@ -58,12 +58,26 @@ class Batch:
             is_zero = {p for p, x in given.items() if isinstance(x, np.ndarray) and not x.any()}
             return dict.fromkeys(is_zero)
         if kind == "Concat":
-            return _repeated(node, inputs) if self.size == 1 else {}
+            return self._repeated(node, inputs)
         if kind == "Expand" and isinstance(first, np.ndarray) and first.size:
             is_one = bool((first == first.flat[0]).all())  # zeros, as of first states
             return {0: first.ravel()[:1].reshape([1] * first.ndim)} if is_one else {}
         is_constant = not self._follows.intersection(node.input)
         return self._shaped(kind, first, inputs) if isinstance(first, Value) and is_constant else {}
+
+    def _repeated(self, node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
+        """Of Concat the constants that are the same for each sample, such as a class token."""
+        read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
+        axis = _axis(inputs[read[0]]) if read else None
+        if axis is None or axis == onnx.helper.get_node_attr_value(node, "axis"):
+            return {}
+        changes = {}
+        for place, given in enumerate(inputs):
+            if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (self.size,):
+                first = np.take(given, [0], axis)
+                if (given == first).all() and not self._follows.intersection([node.input[place]]):
+                    changes[place] = _Repeated(first, node.input[read[0]], axis)
+        return changes
 
     def _shaped(self, kind: str, value: Value, inputs: list[Any]) -> dict[int, Any]:
         changes: dict[int, Any] = {}
@@ -126,7 +140,7 @@ class Batch:
                 if change is None:
                     name = ""
                 elif isinstance(change, _Repeated):
-                    graph.node.extend(change.nodes(node.input[place], name))
+                    graph.node.extend(change.nodes(name))
                     graph.initializer.extend(change.constants(name))
                 else:
                     graph.initializer.append(numpy_helper.from_array(change, name))
@@ -145,7 +159,7 @@ class _Repeated:
     def for_import(self) -> np.ndarray:
         return np.repeat(self._numbers, BATCH, self._axis)
 
-    def nodes(self, constant: str, name: str) -> list[onnx.NodeProto]:
+    def nodes(self, name: str) -> list[onnx.NodeProto]:
         node = onnx.helper.make_node
         like = self._numbers.ndim * [f"{name} 1"]
         like[self._axis] = f"{name} batch"
@@ -153,25 +167,13 @@ class _Repeated:
             node("Shape", [self._like], [f"{name} shape"]),
             node("Gather", [f"{name} shape", f"{name} axis"], [f"{name} batch"]),
             node("Concat", like, [f"{name} sizes"], axis=0),
-            node("Expand", [constant, f"{name} sizes"], [name]),
+            node("Expand", [f"{name} of one", f"{name} sizes"], [name]),
         ]
 
     def constants(self, name: str) -> list[onnx.TensorProto]:
         numbers = {"1": np.ones(1, np.int64), "axis": np.array([self._axis])}
+        numbers["of one"] = self._numbers
         return [numpy_helper.from_array(x, f"{name} {what}") for what, x in numbers.items()]
-
-
-def _repeated(node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
-    """Of Concat the constants for one sample, such as a class token."""
-    read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
-    axis = _axis(inputs[read[0]]) if read else None
-    if axis is None or axis == onnx.helper.get_node_attr_value(node, "axis"):
-        return {}
-    return {
-        place: _Repeated(given, node.input[read[0]], axis)
-        for place, given in enumerate(inputs)
-        if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,)
-    }
 
 
 def _axis(value: Value) -> int | None:
