@@ -40,7 +40,15 @@ def add(call: Call) -> Any:
     if _is_bias_of_factor(call, value, name, table):
         call.shifts(value.layer, name)
         return value
-    return trained.position_embedding(call.build, call, value, name, table)
+    summed = trained.position_embedding(call.build, call, value, name, table)
+    return summed or call.build.sum(call, value, _trained(call, "self", "other", value))
+
+
+def _trained(call: Call, left: str, right: str, value: Value) -> Value:
+    """Whichever of both arguments is a parameter, as a result that meets the value."""
+    name = left if hasattr(call[left], "seen") else right
+    size = math.prod(call[name].seen.shape)
+    return trained.operand(call, value, *call.table(name), size)
 
 
 def _is_bias_of_factor(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
@@ -65,9 +73,11 @@ def sub(call: Call) -> Any:
     left, right = call["self"], call["other"]
     if call.operation == "rsub":
         left, right = right, left
-    for operand in (left, right):
-        if hasattr(operand, "seen"):
-            raise call.refused(f"{operand.name} is trained, and no layer subtracts what is")
+    if hasattr(left, "seen") or hasattr(right, "seen"):
+        is_right = hasattr(right, "seen")
+        value = attention.as_layers(call, left if is_right else right)
+        other = _trained(call, "self", "other", value)
+        left, right = (value, other) if is_right else (other, value)
     if not isinstance(right, OF_ATTENTION):
         return attention.affine(call, left, 1.0, -right)
     if not isinstance(left, OF_ATTENTION):
@@ -84,9 +94,14 @@ def mul(call: Call) -> Any:
     for value, name in ((left, "other"), (right, "self")):
         if isinstance(value, (Value, attention.Scaled)) and hasattr(call[name], "seen"):
             whole = attention.as_layers(call, value)
-            product = strides.scaled(call.build, call, whole, *call.table(name))
-            if product is not None:
-                return product
+            parameter, numbers = call.table(name)
+            is_whole = len(np.unique(numbers)) == math.prod(call[name].seen.shape)
+            product = (
+                strides.scaled(call.build, call, whole, parameter, numbers) if is_whole else None
+            )
+            if product is None:
+                product = call.build.product(call, whole, _trained(call, name, name, whole))
+            return product
     if not any(isinstance(operand, root_mean_square.Partial) for operand in (left, right)):
         no_learned_factor(call)
     for partial, other, name in ((left, right, "other"), (right, left, "self")):
@@ -105,6 +120,13 @@ def no_learned_factor(call: Call) -> None:
 
 
 def div(call: Call) -> Any:
+    for name, other in (("self", "other"), ("other", "self")):
+        if hasattr(call[name], "seen") and isinstance(call[other], OF_ATTENTION):
+            value = attention.as_layers(call, call[other])
+            meets = _trained(call, name, name, value)
+            above, below = (meets, value) if name == "self" else (value, meets)
+            below = call.build.elementwise(call, "reciprocal", below)
+            return call.build.product(call, above, below)
     no_learned_factor(call)
     if isinstance(call["other"], root_mean_square.Partial):
         return root_mean_square.normalized(call, call["self"], call["other"])

@@ -126,7 +126,7 @@ class Graph:
             given = attention.as_layers(Node(self, graph.node[-1]), given)
         if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
-        self.output = self.build.slices.part(Node(self, graph.node[-1]), given)
+        self.output = self.build.as_output(Node(self, graph.node[-1]), given)
         self.model = self.batch.freed(model)
         self._look_at_parameters()
 

@@ -5,7 +5,6 @@ Reshape, Resize and Concat's constants. onnx's evaluator proves it (onnx_proof.p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,9 @@ class Batch:
     def __init__(self, model: onnx.ModelProto) -> None:
         initializers = {weights.name for weights in model.graph.initializer}
         given = [read for read in model.graph.input if read.name not in initializers]
-        sizes = [[max(0, d.dim_value) for d in read.type.tensor_type.shape.dim[:1]] for read in given]
+        sizes = [
+            [max(0, d.dim_value) for d in read.type.tensor_type.shape.dim[:1]] for read in given
+        ]
         self.size = sizes[0][0] if given and all(size == sizes[0] for size in sizes) else 0
         self._follows: set[str] = set()  # constants that are calculated from the batch
         self.own = onnx.ModelProto()  # as it was
@@ -43,43 +44,55 @@ class Batch:
         self._changes.pop(node.output[0], None)
         if not self.size:
             return inputs
-        changes = dict(self._changed(node, inputs))
+        changes = self._changed(node, inputs)
         if changes:
             self._changes[node.output[0]] = changes
         known = [changes.get(place, given) for place, given in enumerate(inputs)]
         return [given.for_import if isinstance(given, _Repeated) else given for given in known]
 
-    def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> Iterator[tuple[int, Any]]:
+    def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
+        """What stands in place of inputs, by their places."""
         kind, first = node.op_type, inputs[0] if inputs else None
         if kind in _STATES:  # zeros are what is left out
-            for place in _STATES[kind]:
-                given = inputs[place] if place < len(inputs) else None
-                if isinstance(given, np.ndarray) and not given.any():
-                    yield place, None
-        elif kind == "Concat" and self.size == 1:
-            values = [given for given in inputs if isinstance(given, Value)]
-            axis = _axis(values[0]) if values else None
-            if axis not in (None, onnx.helper.get_node_attr_value(node, "axis")):
-                for place, given in enumerate(inputs):
-                    if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (1,):
-                        yield place, _Repeated(given, node.input[inputs.index(values[0])], axis)
-        elif kind == "Expand" and isinstance(first, np.ndarray) and first.size:
-            if (first == first.flat[0]).all():  # zeros, as of first states
-                yield 0, first.ravel()[:1].reshape([1] * first.ndim)
-        elif isinstance(first, Value) and not self._follows.intersection(node.input):
-            if kind == "Reshape" and (shape := self._reshaped(first, inputs[1])) is not None:
-                yield 1, np.array(shape)
-            elif kind == "Expand" and isinstance(inputs[1], np.ndarray):
-                shape = inputs[1].copy()
-                for place, size in enumerate(reversed(first.places.shape), 1):
-                    if size != 1 and place <= len(shape):
-                        shape[-place] = 1  # as large as what is read
-                yield 1, shape
-            elif kind == "Resize" and len(inputs) > 3 and isinstance(inputs[3], np.ndarray):
-                sizes = inputs[3] / first.places.shape
-                if len(sizes) > 2:
-                    yield 2, np.array([1, *sizes[1:]], np.float32)
-                    yield 3, None
+            given = {place: inputs[place] for place in _STATES[kind] if place < len(inputs)}
+            is_zero = {p for p, x in given.items() if isinstance(x, np.ndarray) and not x.any()}
+            return dict.fromkeys(is_zero)
+        if kind == "Concat":
+            return self._repeated(node, inputs)
+        if kind == "Expand" and isinstance(first, np.ndarray) and first.size:
+            is_one = bool((first == first.flat[0]).all())  # zeros, as of first states
+            return {0: first.ravel()[:1].reshape([1] * first.ndim)} if is_one else {}
+        is_constant = not self._follows.intersection(node.input)
+        return self._shaped(kind, first, inputs) if isinstance(first, Value) and is_constant else {}
+
+    def _repeated(self, node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
+        """Of Concat the constants that are the same for each sample, such as a class token."""
+        read = [place for place, given in enumerate(inputs) if isinstance(given, Value)]
+        axis = _axis(inputs[read[0]]) if read else None
+        if axis is None or axis == onnx.helper.get_node_attr_value(node, "axis"):
+            return {}
+        changes = {}
+        for place, given in enumerate(inputs):
+            if isinstance(given, np.ndarray) and given.shape[axis : axis + 1] == (self.size,):
+                first = np.take(given, [0], axis)
+                if (given == first).all() and not self._follows.intersection([node.input[place]]):
+                    changes[place] = _Repeated(first, node.input[read[0]], axis)
+        return changes
+
+    def _shaped(self, kind: str, value: Value, inputs: list[Any]) -> dict[int, Any]:
+        changes: dict[int, Any] = {}
+        if kind == "Reshape" and (shape := self._reshaped(value, inputs[1])) is not None:
+            changes = {1: np.array(shape)}
+        elif kind == "Expand" and isinstance(inputs[1], np.ndarray):
+            shape = inputs[1].tolist()
+            for place, size in enumerate(reversed(value.places.shape), 1):
+                if size != 1 and place <= len(shape):
+                    shape[-place] = 1  # as large as what is read
+            changes = {1: np.array(shape)}
+        elif kind == "Resize" and len(inputs) > 3 and isinstance(inputs[3], np.ndarray):
+            factors = inputs[3] / value.places.shape
+            changes = {2: np.array([1, *factors[1:]], np.float32), 3: None}
+        return changes
 
     def _reshaped(self, value: Value, shape: Any) -> list[int] | None:
         """The shape with -1 in place of what holds the batch. None where nothing has to be done, or
@@ -97,8 +110,13 @@ class Batch:
         if math.prod(target) != whole:
             return None
         of, _ = samples_of(value)
-        by_fit = sorted(range(len(target)), key=lambda place: target[place] != self.size)
-        for place in by_fit:
+        last = len(target) - 1  # a dimension that holds the batch is seldom the last
+
+        def unlike(place: int) -> tuple[bool, ...]:
+            is_same = place == axis and target[:place] == read[:place]
+            return target[place] != self.size, place == last, not is_same
+
+        for place in sorted(range(len(target)), key=unlike):
             if target[place] % self.size:
                 continue
             larger = [*target]
@@ -122,7 +140,7 @@ class Batch:
                 if change is None:
                     name = ""
                 elif isinstance(change, _Repeated):
-                    graph.node.extend(change.nodes(node.input[place], name))
+                    graph.node.extend(change.nodes(name))
                     graph.initializer.extend(change.constants(name))
                 else:
                     graph.initializer.append(numpy_helper.from_array(change, name))
@@ -141,7 +159,7 @@ class _Repeated:
     def for_import(self) -> np.ndarray:
         return np.repeat(self._numbers, BATCH, self._axis)
 
-    def nodes(self, constant: str, name: str) -> list[onnx.NodeProto]:
+    def nodes(self, name: str) -> list[onnx.NodeProto]:
         node = onnx.helper.make_node
         like = self._numbers.ndim * [f"{name} 1"]
         like[self._axis] = f"{name} batch"
@@ -149,11 +167,12 @@ class _Repeated:
             node("Shape", [self._like], [f"{name} shape"]),
             node("Gather", [f"{name} shape", f"{name} axis"], [f"{name} batch"]),
             node("Concat", like, [f"{name} sizes"], axis=0),
-            node("Expand", [constant, f"{name} sizes"], [name]),
+            node("Expand", [f"{name} of one", f"{name} sizes"], [name]),
         ]
 
     def constants(self, name: str) -> list[onnx.TensorProto]:
         numbers = {"1": np.ones(1, np.int64), "axis": np.array([self._axis])}
+        numbers["of one"] = self._numbers
         return [numpy_helper.from_array(x, f"{name} {what}") for what, x in numbers.items()]
 
 

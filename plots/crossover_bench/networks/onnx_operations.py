@@ -90,7 +90,7 @@ def _local_response_norm(node: Node) -> Value:
         raise node.refused(f"size is {size}, and can only be odd")
     squares = build.product(node, value, value)
     rows = squares.places.reshape(BATCH, 1, value.places.shape[1], -1)
-    window = {"kernel_size": [size, 1], "stride": 1, "padding": [size // 2, 0]}
+    window: dict[str, Any] = {"kernel_size": [size, 1], "stride": 1, "padding": [size // 2, 0]}
     means = build.image(node, "avg_pool2d", squares.seen_as(rows), **window)
     means = means.seen_as(means.places.reshape(value.places.shape))
     below = attention.affine(node, means, node.number("alpha"), node.number("bias"))
@@ -504,7 +504,9 @@ def _recurrent(node: Node) -> tuple[Value, Value]:
     given, last, _ = node.call(kind, input=node.inputs[0], hx=hx, params=parameters, **whole)
     time, batch, _ = given.places.shape
     by_direction = given.places.reshape(time, batch, len(inputs), -1)
-    return given.seen_as(by_direction.transpose(0, 2, 1, 3)), last  # [time, directions, batch, size]
+    return given.seen_as(
+        by_direction.transpose(0, 2, 1, 3)
+    ), last  # [time, directions, batch, size]
 
 
 NODES: dict[str, Callable[[Node], Any]] = {

@@ -29,7 +29,7 @@ from crossover_bench.peers.pytorch.networks import BATCH_NORMS
 TOLERANCE = 1e-4  # relative to the largest output: the reference computes in float32
 
 
-class LRN(OpRun):  # type: ignore[misc]
+class LRN(OpRun):
     """In place of the evaluator's own, which up to 1.23 sums as many channels as it has samples."""
 
     def _run(

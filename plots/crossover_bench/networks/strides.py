@@ -219,7 +219,8 @@ def windows_of_all(sizes: Sequence[int]) -> list[dict[str, Any]]:
     if math.prod(sizes) <= MOST_PLACES:
         return [{"kernel_size": pair(sizes, 1)}]
     windows: list[dict[str, Any]] = []
-    for axis, extent in reversed(list(enumerate(sizes))):
+    for axis in reversed(range(len(sizes))):
+        extent = sizes[axis]
         while extent > 1:
             size = extent if extent <= MOST_PLACES else math.isqrt(extent - 1) + 1
             window = [size if other == axis else 1 for other in range(len(sizes))]

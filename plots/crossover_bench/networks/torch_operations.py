@@ -198,32 +198,32 @@ def _upsample(call: Call) -> Value:
     return call.build.upsampled(call, value, sizes)
 
 
-def _pool(call: Call, kind: str) -> Value:
+def _pool(call: Call, kind: str, value: Value) -> Value:
     size, padding = call.pair("kernel_size"), call.pair("padding")
     stride = call.pair("stride") if call["stride"] else size
     settings = non_defaults(stride=(stride, size), padding=(padding, 0))
     settings |= non_defaults(ceil_mode=(bool(call["ceil_mode"]), False))
-    return call.build.image(call, kind, call.value(), kernel_size=size, **settings)
+    return call.build.image(call, kind, value, kernel_size=size, **settings)
 
 
 def _max_pool2d(call: Call) -> Value:
     if call.pair("dilation") != 1:
         raise call.refused(f"dilation is {call['dilation']}, and can only be 1")
-    return _pool(call, "max_pool2d")
+    return _pool(call, "max_pool2d", call.value())
 
 
 def _avg_pool2d(call: Call) -> Value:
     if "divisor_override" in call.arguments:  # of images, not of lines
         call.only(divisor_override=None)
-    pooled = _pool(call, "avg_pool2d")
+    value = call.value()
+    pooled = _pool(call, "avg_pool2d", value)
     if call["count_include_pad"] or not call.pair("padding"):  # without any, no zeros are counted
         return pooled
     # Divided by the same pool of ones, which is the part of a window that is no padding.
-    value = call.value()
     first = value.seen_as(value.places[:, :1])
-    call.arguments["self"] = call.build.elementwise(call, "affine", first, scale=0.0, shift=1.0)
-    share = call.build.elementwise(call, "reciprocal", _pool(call, "avg_pool2d"))
-    return call.build.product(call, pooled, share)
+    ones = call.build.elementwise(call, "affine", first, scale=0.0, shift=1.0)
+    share = _pool(call, "avg_pool2d", ones)
+    return call.build.product(call, pooled, call.build.elementwise(call, "reciprocal", share))
 
 
 def _adaptive_pool(call: Call) -> Any:

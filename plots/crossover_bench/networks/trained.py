@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters by themselves: those that are added to a sequence, or put in front of it."""
+"""Parameters by themselves: those that are added to a result or multiply it, or are put in front of
+a sequence."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from crossover_bench.networks.builder import Builder
-from crossover_bench.networks.values import Place, Value, broadcast_to
+from crossover_bench.networks.builder import At, Builder
+from crossover_bench.networks.strides import rearranged, samples_of
+from crossover_bench.networks.values import BATCH, Place, Value, broadcast_to, shown
 
 
 def position_embedding(
     build: Builder, at: Place, value: Value, parameter: Any, numbers: np.ndarray
-) -> Value:
-    """Adds a parameter to a sequence; `numbers` says which number of the parameter is added where,
-    in a shape that meets the sequence's."""
+) -> Value | None:
+    """Adds a parameter to a sequence; `numbers` says which number of the parameter is added where.
+    None where these are not a table [time, width] of the sequence's length."""
     value = build.sequence(at, value)
     if value.time_first and len(value.shape) == 3:
         width, shape = value.shape[-1], value.places.shape
@@ -25,9 +27,27 @@ def position_embedding(
         if seen is not None and (seen == time * width + value.places % width).all():
             given = build.layer(at, "position_embedding", [value], [parameter])
             return given.seen_as(value.places)
-    raise at.refused(
-        "a parameter can only be added to a sequence, as a table [time, width] of its length"
-    )
+    return None
+
+
+def operand(at: At, like: Value, parameter: Any, numbers: np.ndarray, size: int) -> Value:
+    """A parameter of so many numbers as a result, which meets `like` in its arithmetic: a table
+    added to zeros, one row of it for each sample. `numbers` says which of its numbers is where."""
+    try:
+        shape = np.broadcast_shapes(like.places.shape, numbers.shape)
+    except ValueError as error:
+        shapes = f"{shown(numbers.shape, None)} and {shown(like.places.shape, None)}"
+        raise at.refused(f"a parameter and a result, {shapes}, do not meet") from error
+    of, _ = samples_of(like.plain)
+    first = np.array([like.plain.places[of == sample][0] for sample in range(BATCH)])
+    repeated = like.seen_as(np.broadcast_to(first[:, None, None], (BATCH, 1, size)))
+    row = rearranged(at.build, at, repeated, (1, size))
+    if row is None:
+        raise at.refused(f"a parameter can't meet what {like.layer} gives")
+    zeros = at.build.elementwise(at, "affine", row, scale=0.0)
+    table = at.build.layer(at, "position_embedding", [zeros.plain], [parameter])
+    of, _ = samples_of(like.seen_as(np.broadcast_to(like.places, shape)))
+    return table.seen_as(of * size + np.broadcast_to(numbers, shape))
 
 
 def class_token(

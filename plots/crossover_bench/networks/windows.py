@@ -49,9 +49,7 @@ def padded(at: At, value: Value, zeros: Sequence[int]) -> Value | Padded:
     return _pad_layer(at, value, sides)
 
 
-def padded_by_itself(
-    at: At, value: Value, sides: Sequence[tuple[int, int]], mode: str
-) -> Value:
+def padded_by_itself(at: At, value: Value, sides: Sequence[tuple[int, int]], mode: str) -> Value:
     """The value with numbers of its own around it, in any dimensions. `mode` is that of numpy.pad:
     reflect, edge or wrap."""
     for axis, (front, back) in enumerate(sides):

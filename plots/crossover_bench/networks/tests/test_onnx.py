@@ -221,8 +221,8 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
         (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
-        (("HardSigmoid", ["x"], {}), {}, "alpha is 0.2, and can only be 1/6"),
-        (("Add", ["x", "w"], {}), WEIGHT, "can only be added to a sequence"),
+        (("LRN", ["x"], {"size": 4}), {}, "size is 4, and can only be odd"),
+        (("Add", ["x", "w"], {}), WEIGHT, "[4, 3] and [2, 4], do not meet"),
     ],
 )
 def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, sentence):
@@ -271,14 +271,22 @@ def test_operators_are_the_layers_of_pytorchs_operations(capsys, tmp_path):
         node("Mish", ["d"], ["e"]),
         node("Clip", ["e", "zero"], ["f"]),
         node("Pow", ["f", "three"], ["g"]),
-        node("Div", ["g", "b"], ["y"]),
+        node("Div", ["g", "b"], ["h"]),
+        node("HardSigmoid", ["h"], ["i"], alpha=0.3),
+        node("Pow", ["b", "power"], ["j"]),
+        node("Mul", ["i", "j"], ["y"]),
     ]
-    constants = {"zero": np.array(0, np.float32), "three": np.array(3, np.float32)}
+    constants = {
+        "power": np.array(-0.75, np.float32),
+        "zero": np.array(0, np.float32),
+        "three": np.array(3, np.float32),
+    }
     described = imported(capsys, made(tmp_path / "net.onnx", nodes, constants, 18))
     mish, power = ["softplus", "tanh", "multiply"], ["multiply", "multiply"]
     quotient = ["reciprocal", "multiply"]
     assert kinds(described) == [
-        *("abs", "exp", "sqrt", "affine", "sin", *mish, "relu", *power, *quotient)
+        *("abs", "exp", "sqrt", "affine", "sin", *mish, "relu", *power, *quotient),
+        *("affine", "hardtanh", "sqrt", "sqrt", "multiply", "reciprocal", "multiply"),
     ]
 
 
@@ -402,6 +410,10 @@ def test_an_old_opset_and_a_batch_of_one(capsys, tmp_path):
     path = made(tmp_path / "net.onnx", nodes, WEIGHT, 11, x=[1, 1, 4])
     assert kinds(imported(capsys, path)) == ["flatten", "linear"]
     nodes[0] = node("Reshape", ["x", "row"], ["s"])
+    for size, row in ((1, [1, 4]), (1, [1, -1]), (1, [0, 4]), (3, [3, 4])):
+        shape = {"row": np.array(row)}
+        path = made(tmp_path / "net.onnx", nodes, WEIGHT | shape, x=[size, 1, 4])
+        assert kinds(imported(capsys, path)) == ["flatten", "linear"]
     path = made(tmp_path / "net.onnx", nodes, WEIGHT | {"row": np.array([1, 8])}, x=[1, 1, 4])
     assert "the file has a batch of 1, which may be why" in refused(capsys, path)
     nodes[0] = node("Tan", ["x"], ["s"])
@@ -435,8 +447,9 @@ def test_a_part_of_a_result_is_an_output_and_a_part_of_a_batch_is_none(capsys, t
     path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])})
     assert "runs on 2 samples and not on 8 (" in refused(capsys, path)
     path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, **ends, "b": np.array([3])}, x=[2, 4])
-    assert main(["import", str(path)]) == 0  # whose batch is 2
-    assert "its batch is fixed, so nothing proves it for another (" in capsys.readouterr().err
+    assert "has a batch of 2, which can't be made one of any size (" in refused(capsys, path)
+    path = made(tmp_path / "net.onnx", [node("Squeeze", ["x"], ["y"])], {}, x=[1, 1, 4])
+    assert "two batches at once give others than each gives" in refused(capsys, path)
 
 
 def test_a_batch_of_any_size_as_paddle_writes_it(capsys, tmp_path):
@@ -491,6 +504,85 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
         assert imported(capsys, path, "--as-is")["layers"][0]["padding"] == padding
 
 
+@pytest.mark.parametrize(
+    ("node", "constants", "layers"),
+    [
+        (
+            ("LRN", {"size": 3, "alpha": 0.5, "bias": 1.5}),
+            {},
+            *(["multiply", "as_strided", "avg_pool2d", "affine", "sqrt", "sqrt", "multiply"],),
+        ),
+        (("MaxPool", {"pads": [0, 0, 1, 1]}), {}, ["max_pool2d"]),
+        (
+            ("AveragePool", {"pads": [1, 1, 1, 1]}),
+            *({}, ["avg_pool2d", "slice", "affine", "avg_pool2d", "reciprocal"]),
+        ),
+        (("AveragePool", {"pads": [0, 0, 1, 1], "count_include_pad": 1}), {}, ["pad"]),
+        *(
+            (("Pad", {"mode": mode}), {"p": np.array([0, 0, 1, 2, 0, 0, 2, 1])}, [])
+            for mode in ("reflect", "edge", "wrap")
+        ),
+        (
+            ("Pad", {}),
+            {"p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "one": np.array(1, np.float32)},
+            ["affine", "pad", "affine"],
+        ),
+        (("GlobalMaxPool", {}), {}, ["max_pool2d", "max_pool2d", "flatten"]),
+        (("Add", {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"]),
+    ],
+)
+def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
+    kind, attributes = node
+    if kind.endswith("Pool") and not kind.startswith("Global"):
+        attributes = attributes | {"kernel_shape": [3, 3], "strides": [2, 2]}
+    nodes = [
+        onnx.helper.make_node(kind, ["x", *constants], ["a"], **attributes),
+        onnx.helper.make_node("Flatten", ["a"], ["y"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, constants, 19, x=[1, 4, 20, 18])
+    assert kinds(imported(capsys, path))[: len(layers)] == layers
+
+
+def test_caffes_factors_are_those_of_the_normalization(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["x", "k"], ["c"]),
+        node("Add", ["c", "cb"], ["d"]),
+        node("BatchNormalization", ["d", "s", "b", "mean", "variance"], ["n"]),
+        node("Mul", ["n", "factor"], ["m"]),
+        node("Add", ["m", "offset"], ["a"]),
+        node("Flatten", ["a"], ["y"]),
+    ]
+    constants = {name: numbers(5) for name in ("s", "b", "mean")} | {"k": numbers(5, 3, 3, 3)}
+    constants |= {"variance": numbers(5) ** 2, "factor": numbers(5, 1, 1)}
+    constants |= {"cb": numbers(1, 5, 1, 1), "offset": numbers(1, 5, 1, 1)}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 3, 6, 7])
+    layers = imported(capsys, path)["layers"]
+    assert [layer["type"] for layer in layers] == ["conv2d", "batch_norm", "flatten"]
+    assert "bias" not in layers[0]
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_a_recurrence_goes_both_ways(capsys, tmp_path, kind):
+    rnn = getattr(nn, kind)(5, 6, batch_first=True, bidirectional=True)
+    network = zoo.By(lambda m, x: m.out(m.rnn(x)[0]), rnn=rnn, out=nn.Linear(12, 2))
+    path = old(tmp_path / "net.onnx", lambda: network, torch.randn(1, 7, 5))
+    assert kinds(imported(capsys, path, MSE)).count(kind.lower()) == 2
+
+
+@pytest.mark.parametrize("name", ["TorchvisionVit", "encoder", "Tagger"])
+@pytest.mark.parametrize("new", [False, True])
+def test_a_batch_of_one_is_freed(capsys, tmp_path, name, new):
+    """In reshapes, in front of a class token, in a time-first sequence, in first states."""
+    is_image = name == "TorchvisionVit"
+    x = torch.randn(1, 3, 8, 8) if is_image else torch.randint(31, (1, 10))
+    tokens = [] if is_image else [f"--input-type=tokens:{50 if name == 'Tagger' else 31}"]
+    path = exported(tmp_path / "net.onnx", name, x, new)
+    described = imported(capsys, path, *tokens, "--as-is")
+    two = exported(tmp_path / "two.onnx", name, x.repeat_interleave(2, 0), new)
+    assert kinds(described) == kinds(imported(capsys, two, *tokens, "--as-is"))
+
+
 def test_a_sample_of_any_size_is_said(capsys, tmp_path):
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
     path = made(tmp_path / "net.onnx", nodes, WEIGHT, x=["n", "columns"])
@@ -511,9 +603,6 @@ def test_files_that_are_none_are_refused(capsys, tmp_path):
     oldest = onnx.helper.make_node("RNN", ["x", "x", "x"], ["y"], hidden_size=1)
     assert "has opset 1, and onnx makes no 13 of it: " in refused(
         capsys, made(tmp_path / "old.onnx", [oldest], {}, 1)
-    )
-    assert "has a batch of 3; export it" in refused(
-        capsys, made(tmp_path / "three.onnx", [node], {}, x=[3, 4])
     )
     both = [node, onnx.helper.make_node("Sigmoid", ["x"], ["z"])]
     assert "gives 2 outputs; one can be trained" in refused(

@@ -172,6 +172,55 @@ def test_channels_are_dropped_by_a_gate(drop, conv, wanted):
     assert described["layers"][3]["p"] == 0.1
 
 
+def trained(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.randn(shape))
+
+
+FOUR = {"conv": nn.Conv2d(3, 4, 3), "fc": nn.Linear(4, 3)}
+
+
+@pytest.mark.parametrize(
+    ("do", "members", "wanted"),
+    [
+        (
+            lambda m, x: m.fc(x * m.p - m.q + m.r),
+            {"fc": nn.Linear(12, 3), "p": trained(12), "q": trained(1, 12), "r": trained(1)},
+            ROW,
+        ),
+        (
+            lambda m, x: m.fc(m.q - m.r / (x / m.p)),
+            {"fc": nn.Linear(12, 3), "p": trained(12), "q": trained(12), "r": trained(1)},
+            ROW,
+        ),
+        (
+            lambda m, x: m.fc((m.conv(x) * m.p + m.q).relu().mean((2, 3))),
+            FOUR | {"p": trained(1, 1, 6, 1), "q": trained(4, 1, 6)},
+            IMAGE,
+        ),
+        (
+            lambda m, x: m.fc((m.conv(x) * m.p[:4, None, None]).relu().mean((2, 3))),
+            FOUR | {"p": trained(9)},
+            IMAGE,
+        ),
+        (
+            lambda m, x: m.fc(m.table(x) * m.p + m.q),
+            {"table": nn.Embedding(31, 6), "fc": nn.Linear(6, 3)}
+            | {"p": trained(WORDS.shape[0], 6), "q": trained(WORDS.shape[0], 1)},
+            WORDS,
+        ),
+    ],
+)
+def test_a_parameter_of_any_shape_is_an_operand(do, members, wanted):
+    described, _ = told(zoo.By(do, **members), wanted)
+    assert {"position_embedding", "as_strided"} <= set(kinds(described))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_an_image_is_padded_with_its_own_numbers(mode):
+    conv = nn.Conv2d(3, 4, 3, padding=2, padding_mode=mode)
+    told(zoo.By(lambda m, x: m.fc(m.conv(x).mean((2, 3))), **FOUR | {"conv": conv}), IMAGE)
+
+
 def test_samples_are_not_mixed():
     with pytest.raises(Refused, match="not over the batch"):
         told(zoo.By(lambda m, x: m.out(m.fc(x) - m.fc(x).mean(0, keepdim=True)), **FC), ROW)

@@ -409,7 +409,7 @@ def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
 IMAGE = Input((2, 16, 16))
 NO_LAYER: dict[str, nn.Module] = {
     "(max_pool2d, zoo.py:{}): its windows have 256 places; 255 are the most": nn.MaxPool2d(16),
-    "(pad, zoo.py:{}): it adds others than zeros": nn.Conv2d(2, 4, 3, 1, 1, padding_mode="reflect"),
+    "(pad, zoo.py:{}): it adds -inf around an image": nn.ConstantPad2d(1, -float("inf")),
     "padding is 1, and can only be below 1": nn.Conv2d(2, 4, 1, padding=1),
     "images of 16 by 16 can only become larger by whole factors": nn.Upsample(size=(32, 24)),
     "(upsample_bilinear2d, zoo.py:{}): there is no such layer": nn.UpsamplingBilinear2d(size=32),
@@ -421,9 +421,6 @@ NO_LAYER: dict[str, nn.Module] = {
     ),
     "(batch_norm, zoo.py:{}): affine is False, and can only be True": nn.BatchNorm2d(
         2, affine=False
-    ),
-    "count_include_pad is False, and can only be True": nn.AvgPool2d(
-        3, padding=1, count_include_pad=False
     ),
 }
 
