@@ -96,9 +96,9 @@ def _cases() -> Iterator[Case]:
             estimate(curve, side).replicates[:, at[side]] for side, curve in enumerate(curves)
         )
         answer = drawn_crossover(sizes, cpu - gpu, Question(comparison.measure))
-        samples = tuple([curve.samples[i] for i in at[side]] for side, curve in enumerate(curves))
+        first, second = ([curve.samples[i] for i in at[side]] for side, curve in enumerate(curves))
         if answer.low and answer.high:
-            yield Case(f"crossover-{place}", sizes, samples, (answer.low, answer.high))
+            yield Case(f"crossover-{place}", sizes, (first, second), (answer.low, answer.high))
 
 
 def _of_one_run(curve: Curve) -> Curve:

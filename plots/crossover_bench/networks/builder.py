@@ -371,7 +371,8 @@ class Builder(Steps):
         elif shape[-1] == 1:
             orders.append(places[:, 0])
         elif LOSSES[loss_function] != "cross_entropy" or math.prod(value.places.shape[1:-1]) == 1:
-            orders.append(places.reshape(value.places.shape))
+            if value.places.size == places.size:
+                orders.append(places.reshape(value.places.shape))
             if LOSSES[loss_function] != "cross_entropy" and value.is_whole:
                 orders.append(value.places)  # a mean over all numbers has no order
         rank = 3 if time_first else 2
