@@ -191,10 +191,10 @@ def _compared(name: str, question: Question, graph: Graph, described: dict[str, 
 
 
 def _rounding(expected: np.ndarray) -> float:
-    """How far off numbers are that a case has with four digits behind the point, relative to the
-    largest; 0 of others."""
+    """A unit of the last digit of numbers that a case has with four behind the point, some of them
+    cut off, relative to the largest; 0 of others."""
     is_rounded = [np.allclose(expected, np.round(expected, d), rtol=1e-6, atol=0) for d in (3, 4)]
-    return 0.5e-4 / float(np.abs(expected).max()) if is_rounded == [False, True] else 0.0
+    return 1e-4 / float(np.abs(expected).max()) if is_rounded == [False, True] else 0.0
 
 
 def _shape(question: Question, samples: int) -> tuple[int, ...]:

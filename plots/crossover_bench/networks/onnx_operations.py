@@ -425,10 +425,11 @@ def _gather(node: Node) -> Any:
     """Rows of a table, or a view."""
     table, rows = node.inputs
     if not isinstance(rows, Value):
-        places, axis = node.value().places, node.get("axis", 0)
-        if axis in (0, -places.ndim):
-            raise node.refused("it takes parts of its first dimension, which is the batch")
-        return node.build.viewed(node, node.value(), np.take(places, node.weight(1), axis))
+        places, axis, taken = node.value().places, node.get("axis", 0), node.weight(1)
+        size = places.shape[axis]
+        if ((taken < -size) | (taken >= size)).any():  # of a file with a batch of its own
+            raise node.refused(f"it takes places that a dimension of {size} does not have")
+        return node.build.viewed(node, node.value(), np.take(places, taken, axis))
     node.only(axis=0)
     if node.weight(0).ndim != 2:
         raise node.refused(f"its table is {list(table.shape)}, and can only be a matrix")

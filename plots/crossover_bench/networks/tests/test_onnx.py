@@ -247,7 +247,7 @@ def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, sentenc
         (
             ("Gather", ["x", "i"], {"axis": 0}, ["n", 4]),
             {"i": np.array([0, 5])},
-            "it takes parts of its first dimension, which is the batch",
+            "it takes places that a dimension of 2 does not have",
         ),
         (
             ("Reshape", ["x", "i"], {}, ["n", 4]),
