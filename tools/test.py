@@ -8,6 +8,7 @@ import time
 from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from crossover_bench import __version__
 from crossover_bench.run import build, cuda, environment, setup
@@ -85,7 +86,7 @@ def _outside(_: Namespace) -> bool:
     except CommandFailed as failed:
         raise Missing(f"the suites could not be installed: {failed}") from failed
     bench = build.folder("default") / "bench"
-    command = [environment.PEERS.python, "-m", "tools.outside", bench]
+    command: list[str | Path] = [environment.PEERS.python, "-m", "tools.outside", bench]
     return passes(command, environment.variables())
 
 

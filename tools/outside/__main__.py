@@ -19,7 +19,7 @@ from pathlib import Path
 
 from crossover_bench.place import ROOT
 from crossover_bench.run import environment
-from tools.outside import benchmark_tools, onnx_nodes, page, torch_modules, updates
+from tools.outside import benchmark_tools, intervals, onnx_nodes, page, torch_modules, updates
 from tools.outside.kernels import Kernels
 from tools.outside.results import Suite
 
@@ -47,6 +47,7 @@ def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
         "torch": lambda: [by_kernels(torch_modules.suite)],
         "updates": updates.suites,
         "tools": lambda: [*benchmark_tools.suites()],
+        "intervals": lambda: [*intervals.suites()],
     }
 
 
@@ -72,6 +73,8 @@ def main() -> int:
         parser.error(f"there is no suite {min(unknown)!r}; choose from {', '.join(tried)}")
     suites = [suite for name in asked.only or tried for suite in tried[name]()]
     _tell("")
+    if lacking := intervals.lacking():
+        print(lacking)
     text = page.text_of(suites, _measured(bench))
     if asked.only:
         print(text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Kernels:
 
     def __init__(self, bench: Path, peer: str, folder: Path) -> None:
         self._bench, self._peer, self._folder = bench, peer, folder
+        self._compared = 0
 
     def verified(self, suite: Suite, networks: dict[str, dict[str, Any]]) -> Suite:
         """The suite, whose cases are faults where their network has no verified row."""
@@ -40,7 +41,9 @@ class Kernels:
         count = sum(not reasons[case] for case in networks)
         note = (
             f"{count} of the {len(networks)} networks that came in have a verified row of the "
-            f"CPU's kernels and one of PyTorch's, both beside the reference (batch {_BATCH})."
+            f"CPU's kernels, beside the reference (batch {_BATCH}). PyTorch's network stands "
+            f"beside the same reference for the {self._compared} that have parameters: it trains "
+            "no others."
         )
         return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
 
@@ -54,23 +57,34 @@ class Kernels:
             done = self._run("--describe", f"--network={files[case]}")
             if done.returncode:
                 reasons[case] = f"bench refuses it: {done.stderr.strip().splitlines()[-1]}"
-        taken = [str(files[case]) for case in networks if not reasons[case]]
-        out = self._folder / "rows.json"
-        self._run(*_FLAGS, f"--network={','.join(taken)}", self._peer, f"--out={out}")
-        rows = json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []
+        by_bench = self._rows(files[case] for case in networks if not reasons[case])
+        trained = [case for case, rows in by_bench.items() if rows[0].get("params")]
+        beside = self._rows((files[case] for case in trained), self._peer)
+        self._compared = len(trained)
         for case in networks:
-            of_case = [row for row in rows if row["configuration"].get("model") == case]
-            reasons[case] = reasons[case] or _reason(of_case)
+            rows = beside.get(case, []) if case in trained else by_bench.get(case, [])
+            reasons[case] = reasons[case] or _reason(rows, 1 + (case in trained))
         return reasons
+
+    def _rows(self, files: Iterable[Path], *more: str) -> dict[str, list[dict[str, Any]]]:
+        """Those that bench measures, by case."""
+        out = self._folder / f"rows{len(more)}.json"
+        names = ",".join(map(str, files))
+        if names:
+            self._run(*_FLAGS, f"--network={names}", *more, f"--out={out}")
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for row in json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []:
+            rows.setdefault(row["configuration"]["model"], []).append(row)
+        return rows
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [str(self._bench), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _reason(rows: Sequence[dict[str, Any]]) -> str:
+def _reason(rows: Sequence[dict[str, Any]], wanted: int) -> str:
     programs = {row["configuration"].get("program", _OWN) for row in rows}
-    if len(programs) < 2:
+    if len(programs) < wanted:
         return f"only {' and '.join(programs) or 'nobody'} has a row"
     return next(
         (

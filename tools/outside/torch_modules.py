@@ -72,8 +72,9 @@ def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, 
         module = kind(*made.args, **made.kwargs).double().train()
         wanted = [_input(module, x) for x in read]
         network = _Called(module, rest, dict(called.kwargs))
-        with torch.no_grad():
-            copy.deepcopy(network)(*(each.random() for each in wanted))
+        with torch.no_grad():  # the first run also says how large lazy parameters are
+            for samples in (BATCH, proof.MORE):
+                network(*(each.random(batch=samples) for each in wanted))
     except Exception as error:  # of a sample without a batch, or with one of its own size
         return Verdict(case, "other", f"takes no batch of {BATCH}: {type(error).__name__}")
     first = ""

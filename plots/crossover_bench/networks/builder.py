@@ -374,7 +374,8 @@ class Builder(Steps):
             math.prod(value.places.shape[1:-1]),
             math.prod(value.places.shape[2:]),  # images of one pixel
         ):
-            orders.append(places.reshape(value.places.shape))
+            if value.places.size == places.size:
+                orders.append(places.reshape(value.places.shape))
             if LOSSES[loss_function] != "cross_entropy" and value.is_whole:
                 orders.append(value.places)  # a mean over all numbers has no order
         rank = 3 if time_first else 2

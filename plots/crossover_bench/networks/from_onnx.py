@@ -312,7 +312,12 @@ class Graph:
         model = onnx.helper.make_model(
             graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version
         )
-        return ReferenceEvaluator(model).run(None, known)
+        try:
+            return ReferenceEvaluator(model).run(None, known)
+        except Exception as error:  # of sizes in the file that are those of another batch
+            raise Node(self, node).refused(
+                f"onnx's reference can't compute it for a batch of {BATCH} ({in_short(error)})"
+            ) from error
 
 
 def _without_names(graph: onnx.GraphProto) -> None:

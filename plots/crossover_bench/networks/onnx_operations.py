@@ -263,6 +263,7 @@ def _where(node: Node) -> Any:
 def _attention(node: Node) -> Any:
     """ONNX's own attention, since opset 23."""
     node.only(softcap=0.0, q_num_heads=0, kv_num_heads=0)
+    node.only(left_window_size=-1, right_window_size=-1)
     if any(given is not None for given in node.inputs[3:]):
         raise node.refused("a mask or keys of the past are given")
     parts = dict(zip(("query", "key", "value"), node.inputs, strict=False))
@@ -325,20 +326,27 @@ def _conv_transpose(node: Node) -> Any:
 def _resize(node: Node) -> Any:
     """With a whole factor, both ways to count pixels repeat each pixel."""
     node.only(
-        mode="nearest", antialias=0, coordinate_transformation_mode=("half_pixel", "asymmetric")
+        mode="nearest",
+        antialias=0,
+        coordinate_transformation_mode=("half_pixel", "asymmetric"),
+        keep_aspect_ratio_policy="stretch",
     )
     asymmetric = node.get("coordinate_transformation_mode", "half_pixel") == "asymmetric"
     rounds = ("floor",) if asymmetric else ("round_prefer_floor", "round_prefer_ceil")
     if node.get("nearest_mode", "round_prefer_floor") not in rounds:
         raise node.refused(f"nearest_mode can only be {' or '.join(rounds)}")
     value, factors, sizes = node.value(), node.constant(2), node.constant(3)
-    if sizes is None or not sizes.size:
-        if factors is None:
-            raise node.refused("neither its factors nor its sizes are constants")
-        sizes = np.array(value.places.shape) * factors
-    if list(sizes[:2]) != list(value.places.shape[:2]):
+    shape = value.places.shape
+    axes, resized = list(node.get("axes", range(len(shape)))), np.array(shape, dtype=float)
+    if sizes is not None and sizes.size:
+        resized[axes] = sizes
+    elif factors is not None:
+        resized[axes] *= factors
+    else:
+        raise node.refused("neither its factors nor its sizes are constants")
+    if list(resized[:2]) != list(shape[:2]):
         raise node.refused("it resizes the batch or the channels")
-    spatial = [float(size) for size in sizes[2:]]
+    spatial = resized[2:].tolist()
     return node.call(f"upsample_nearest{len(spatial)}d", input=value, output_size=spatial)
 
 
@@ -358,7 +366,8 @@ def _pool(node: Node) -> Any:
         node.only(storage_order=0)
     else:
         settings["count_include_pad"] = bool(node.get("count_include_pad", 0))
-    node.only(dilations=([1] * node.directions,))
+    if node.each("dilations", 1) != [1] * node.directions:
+        raise node.refused(f"dilations is {node.get('dilations')}, and can only be 1")
     operation = f"{'max' if is_max else 'avg'}_pool{node.directions}d"
     return node.call(operation, self=value, **settings)
 
@@ -462,9 +471,11 @@ def _gather(node: Node) -> Any:
     """Rows of a table, or a view."""
     table, rows = node.inputs
     if not isinstance(rows, Value):
-        return node.build.viewed(
-            node, node.value(), np.take(node.value().places, node.weight(1), node.get("axis", 0))
-        )
+        places, axis, taken = node.value().places, node.get("axis", 0), node.weight(1)
+        size = places.shape[axis]
+        if ((taken < -size) | (taken >= size)).any():  # of a file with a batch of its own
+            raise node.refused(f"it takes places that a dimension of {size} does not have")
+        return node.build.viewed(node, node.value(), np.take(places, taken, axis))
     node.only(axis=0)
     if node.weight(0).ndim != 2:
         raise node.refused(f"its table is {list(table.shape)}, and can only be a matrix")

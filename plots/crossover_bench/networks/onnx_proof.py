@@ -72,6 +72,11 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
             read.name: _random(graph, place, random) for place, read in enumerate(graph.inputs)
         }
         expected = _run(reference, given)[graph.place]
+        if not np.isfinite(expected).all():
+            raise Refused(
+                "on random numbers the file gives some that are infinite or none at all, so "
+                "nothing proves the import"
+            )
         shape = expected.shape
         own_x = for_bench(_numbers(given), list(graph.arguments.values()))
         with torch.no_grad():

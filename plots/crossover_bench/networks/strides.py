@@ -78,6 +78,8 @@ def rearranged(
         return None
     if value.time_first and len(value.shape) != 3:
         return None
+    if len(value.shape) == 3 and not value.time_first:
+        return None  # bench's layers read [batch, height, width] as an image alone
     of, inner = samples_of(value)
     if not sample:
         is_batch_first = (

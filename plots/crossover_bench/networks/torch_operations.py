@@ -198,7 +198,17 @@ def _upsample(call: Call) -> Value:
     return call.build.upsampled(call, value, sizes)
 
 
+def _check_batch(call: Call) -> None:
+    """PyTorch's pools also read a sample without a batch, whose channels would be taken for it."""
+    shape, wanted = call.value().places.shape, 4 if "2d" in call.operation else 3
+    if len(shape) != wanted:
+        raise call.refused(
+            f"it reads {list(shape)} as channels without a batch; {wanted} dimensions have one"
+        )
+
+
 def _pool(call: Call, kind: str, value: Value) -> Value:
+    _check_batch(call)
     size, padding = call.pair("kernel_size"), call.pair("padding")
     stride = call.pair("stride") if call["stride"] else size
     settings = non_defaults(stride=(stride, size), padding=(padding, 0))
@@ -227,6 +237,7 @@ def _avg_pool2d(call: Call) -> Value:
 
 
 def _adaptive_pool(call: Call) -> Any:
+    _check_batch(call)
     kind = "avg_pool2d" if "avg" in call.operation else "max_pool2d"
     value, wanted = call.value(), call["output_size"]
     places = value.places.shape[2:]

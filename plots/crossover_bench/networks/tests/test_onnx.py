@@ -231,6 +231,71 @@ def test_what_no_layer_has_is_refused(capsys, tmp_path, node, constants, sentenc
     assert sentence in refused(capsys, made(tmp_path / "net.onnx", nodes, constants))
 
 
+@pytest.mark.parametrize(
+    ("node", "constants", "sentence"),
+    [
+        (
+            ("MaxPool", ["x"], {"kernel_shape": [2, 2], "dilations": [2, 2]}, ["n", 1, 6, 6]),
+            {},
+            "dilations is [2, 2], and can only be 1",
+        ),
+        (
+            ("Attention", ["x", "x", "x"], {"is_causal": 1, "left_window_size": 2}, ["n", 2, 3, 4]),
+            {},
+            "left_window_size is 2, and can only be -1",
+        ),
+        (
+            ("Gather", ["x", "i"], {"axis": 0}, ["n", 4]),
+            {"i": np.array([0, 5])},
+            "it takes places that a dimension of 2 does not have",
+        ),
+        (
+            ("Reshape", ["x", "i"], {}, ["n", 4]),
+            {"i": np.array([1, 4])},
+            "onnx's reference can't compute it for a batch of 2 (",
+        ),
+        (
+            ("Slice", ["x", "i", "j", "j"], {}, ["n", 10, 5]),
+            {"i": np.array([0]), "j": np.array([2])},
+            "the network gives [2, 10, 2] for a batch of 2",
+        ),
+        (
+            ("Sqrt", ["x"], {}, ["n", 4]),
+            {},
+            "on random numbers the file gives some that are infinite or none at all",
+        ),
+    ],
+)
+def test_a_node_that_can_not_be_read_is_refused(capsys, tmp_path, node, constants, sentence):
+    """Each was a traceback, an internal error or a wrong network."""
+    kind, reads, attributes, shape = node
+    nodes = [onnx.helper.make_node(kind, reads, ["y"], **attributes)]
+    opset = onnx.defs.onnx_opset_version()
+    path = made(tmp_path / "net.onnx", nodes, constants, opset, x=shape)
+    assert sentence in refused(capsys, path, MSE)
+
+
+def test_a_dimension_as_large_as_the_batch_of_an_import_is_none(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0), node("Relu", ["m"], ["y"])]
+    path = made(tmp_path / "net.onnx", nodes, {}, x=["n", 2, 3])
+    assert kinds(imported(capsys, path)) == ["global_avg_pool2d", "relu"]
+
+
+def test_axes_of_a_resize_are_those_that_it_names(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Resize", ["x", "", "s"], ["r"], axes=[3, 2], mode="nearest"),
+        node("GlobalMaxPool", ["r"], ["p"]),
+        node("Flatten", ["p"], ["y"]),
+    ]
+    path = made(
+        tmp_path / "net.onnx", nodes, {"s": np.array([2, 3], np.float32)}, 18, x=["n", 3, 2, 2]
+    )
+    layer = imported(capsys, path)["layers"][0]
+    assert (layer["type"], layer["scale_factor"]) == ("upsample", [3, 2])
+
+
 def test_functions_and_constants_are_layers(capsys, tmp_path):
     node = onnx.helper.make_node
     nodes = [

@@ -389,6 +389,15 @@ def test_images_become_larger_in_groups():
     assert [layer.get("groups") for layer in layers[:3]] == [None, None, 2]
 
 
+@pytest.mark.parametrize(
+    "pool", [nn.MaxPool2d(3), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(2), nn.AdaptiveMaxPool2d(2)]
+)
+def test_a_pool_that_reads_the_batch_as_channels_is_refused(pool):
+    """It was a wrong network, or an internal error."""
+    with pytest.raises(Refused, match=r"reads \[2, 6, 6\] as channels without a batch; 4 dimen"):
+        told(nn.Sequential(pool, nn.Flatten(), nn.LazyLinear(3)), Input((6, 6)))
+
+
 def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
     fails = torch_operations.CALLS | {"relu": lambda call: 1 / 0}
     monkeypatch.setattr(from_torch, "CALLS", fails)
