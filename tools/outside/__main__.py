@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from crossover_bench.peers.pytorch.networks import network_of
 from crossover_bench.place import ROOT
 from crossover_bench.run import environment
 from tools.outside import benchmark_tools, intervals, onnx_nodes, page, torch_modules, updates
@@ -37,7 +38,12 @@ def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
     peer = environment.as_peer(Path(sys.executable), _WORKER, "--mode=eager")
 
     def by_kernels(suite_of: Callable[..., tuple[Suite, dict[str, dict[str, object]]]]) -> Suite:
-        suite, networks = suite_of(_tell)
+        suite, every = suite_of(_tell)
+        networks = {
+            case: described
+            for case, described in every.items()
+            if any(True for _ in network_of(described).parameters())
+        }
         _tell(f"{suite.name}: {len(networks)} networks by bench")
         with tempfile.TemporaryDirectory() as folder:
             return Kernels(bench, peer, Path(folder)).verified(suite, networks)
