@@ -71,7 +71,8 @@ open(out, "w").write(json.dumps({{"rows": {json.dumps(rows).replace("true", "Tru
     suite = Suite("s", "1", "how", [*(Verdict(n, "equal") for n in names), Verdict("r", "refused")])
     kernels = Kernels(bench, "--peer=x", tmp_path)
     verdicts = {
-        v.case: v for v in kernels.verified(suite, {n: {"layers": []} for n in names}).verdicts
+        v.case: v
+        for v in kernels.verified(suite, {n: {"layers": []} for n in names}, names).verdicts
     }
     assert [v.outcome for v in verdicts.values()] == ["equal", *["fault"] * 3, "refused"]
     assert verdicts["wrong"].reason == "pytorch: loss of step 1 differs"

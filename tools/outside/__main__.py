@@ -38,15 +38,15 @@ def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
     peer = environment.as_peer(Path(sys.executable), _WORKER, "--mode=eager")
 
     def by_kernels(suite_of: Callable[..., tuple[Suite, dict[str, dict[str, object]]]]) -> Suite:
-        suite, every = suite_of(_tell)
-        networks = {
-            case: described
-            for case, described in every.items()
+        suite, networks = suite_of(_tell)
+        trained = [
+            case
+            for case, described in networks.items()
             if any(True for _ in network_of(described).parameters())
-        }
+        ]
         _tell(f"{suite.name}: {len(networks)} networks by bench")
         with tempfile.TemporaryDirectory() as folder:
-            return Kernels(bench, peer, Path(folder)).verified(suite, networks)
+            return Kernels(bench, peer, Path(folder)).verified(suite, networks, trained)
 
     return {
         "onnx": lambda: [by_kernels(onnx_nodes.suite)],

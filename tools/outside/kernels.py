@@ -28,20 +28,25 @@ class Kernels:
     def __init__(self, bench: Path, peer: str, folder: Path) -> None:
         self._bench, self._peer, self._folder = bench, peer, folder
 
-    def verified(self, suite: Suite, networks: dict[str, dict[str, Any]]) -> Suite:
-        """The suite, whose cases are faults where their network has no verified row."""
-        reasons = self._reasons(networks)
+    def verified(
+        self, suite: Suite, networks: dict[str, dict[str, Any]], trained: Sequence[str]
+    ) -> Suite:
+        """The suite, whose cases are faults where bench refuses their network, or one of the
+        `trained`, which have parameters, has no verified row."""
+        reasons = self._reasons(networks, trained)
         verdicts = [
             Verdict(verdict.case, "fault", reasons[verdict.case], verdict.apart)
             if reasons.get(verdict.case) and verdict.outcome == "equal"
             else verdict
             for verdict in suite.verdicts
         ]
-        count = sum(not reasons[case] for case in networks)
-        note = note_of(len(networks), count)
+        count = sum(not reasons[case] for case in trained)
+        note = note_of(len(trained), count)
         return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
 
-    def _reasons(self, networks: dict[str, dict[str, Any]]) -> dict[str, str]:
+    def _reasons(
+        self, networks: dict[str, dict[str, Any]], trained: Sequence[str]
+    ) -> dict[str, str]:
         """By case: why its network has no verified row; empty where it has."""
         reasons = dict.fromkeys(networks, "")
         files: dict[str, Path] = {}
@@ -50,9 +55,10 @@ class Kernels:
             files[case].write_text(json.dumps({**described, "name": case}), encoding="utf-8")
             done = self._run("--describe", f"--network={files[case]}")
             if done.returncode:
-                reasons[case] = f"bench refuses it: {done.stderr.strip().splitlines()[-1]}"
-        rows = self._rows([files[case] for case in networks if not reasons[case]])
-        return {case: reasons[case] or _reason(rows.get(case, [])) for case in networks}
+                last = done.stderr.strip().splitlines()[-1].replace(f"{self._folder}/", "")
+                reasons[case] = f"bench refuses it: {last}"
+        rows = self._rows([files[case] for case in trained if not reasons[case]])
+        return reasons | {case: reasons[case] or _reason(rows.get(case, [])) for case in trained}
 
     def _rows(self, files: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
         """Those that bench measures, by case."""
