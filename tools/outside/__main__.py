@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from crossover_bench.peers.pytorch.networks import network_of
 from crossover_bench.place import ROOT
 from crossover_bench.run import environment
 from tools.outside import benchmark_tools, intervals, onnx_nodes, page, torch_modules, updates
@@ -38,9 +39,14 @@ def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
 
     def by_kernels(suite_of: Callable[..., tuple[Suite, dict[str, dict[str, object]]]]) -> Suite:
         suite, networks = suite_of(_tell)
+        trained = [
+            case
+            for case, described in networks.items()
+            if any(True for _ in network_of(described).parameters())
+        ]
         _tell(f"{suite.name}: {len(networks)} networks by bench")
         with tempfile.TemporaryDirectory() as folder:
-            return Kernels(bench, peer, Path(folder)).verified(suite, networks)
+            return Kernels(bench, peer, Path(folder)).verified(suite, networks, trained)
 
     return {
         "onnx": lambda: [by_kernels(onnx_nodes.suite)],

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,27 +27,26 @@ class Kernels:
 
     def __init__(self, bench: Path, peer: str, folder: Path) -> None:
         self._bench, self._peer, self._folder = bench, peer, folder
-        self._compared = 0
 
-    def verified(self, suite: Suite, networks: dict[str, dict[str, Any]]) -> Suite:
-        """The suite, whose cases are faults where their network has no verified row."""
-        reasons = self._reasons(networks)
+    def verified(
+        self, suite: Suite, networks: dict[str, dict[str, Any]], trained: Sequence[str]
+    ) -> Suite:
+        """The suite, whose cases are faults where bench refuses their network, or one of the
+        `trained`, which have parameters, has no verified row."""
+        reasons = self._reasons(networks, trained)
         verdicts = [
             Verdict(verdict.case, "fault", reasons[verdict.case], verdict.apart)
             if reasons.get(verdict.case) and verdict.outcome == "equal"
             else verdict
             for verdict in suite.verdicts
         ]
-        count = sum(not reasons[case] for case in networks)
-        note = (
-            f"{count} of the {len(networks)} networks that came in have a verified row of the "
-            f"CPU's kernels, beside the reference (batch {_BATCH}). PyTorch's network stands "
-            f"beside the same reference for the {self._compared} that have parameters: it trains "
-            "no others."
-        )
+        count = sum(not reasons[case] for case in trained)
+        note = note_of(len(trained), count)
         return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
 
-    def _reasons(self, networks: dict[str, dict[str, Any]]) -> dict[str, str]:
+    def _reasons(
+        self, networks: dict[str, dict[str, Any]], trained: Sequence[str]
+    ) -> dict[str, str]:
         """By case: why its network has no verified row; empty where it has."""
         reasons = dict.fromkeys(networks, "")
         files: dict[str, Path] = {}
@@ -56,22 +55,17 @@ class Kernels:
             files[case].write_text(json.dumps({**described, "name": case}), encoding="utf-8")
             done = self._run("--describe", f"--network={files[case]}")
             if done.returncode:
-                reasons[case] = f"bench refuses it: {done.stderr.strip().splitlines()[-1]}"
-        by_bench = self._rows(files[case] for case in networks if not reasons[case])
-        trained = [case for case, rows in by_bench.items() if rows[0].get("params")]
-        beside = self._rows((files[case] for case in trained), self._peer)
-        self._compared = len(trained)
-        for case in networks:
-            rows = beside.get(case, []) if case in trained else by_bench.get(case, [])
-            reasons[case] = reasons[case] or _reason(rows, 1 + (case in trained))
-        return reasons
+                last = done.stderr.strip().splitlines()[-1].replace(f"{self._folder}/", "")
+                reasons[case] = f"bench refuses it: {last}"
+        rows = self._rows([files[case] for case in trained if not reasons[case]])
+        return reasons | {case: reasons[case] or _reason(rows.get(case, [])) for case in trained}
 
-    def _rows(self, files: Iterable[Path], *more: str) -> dict[str, list[dict[str, Any]]]:
+    def _rows(self, files: Sequence[Path]) -> dict[str, list[dict[str, Any]]]:
         """Those that bench measures, by case."""
-        out = self._folder / f"rows{len(more)}.json"
+        out = self._folder / "rows.json"
         names = ",".join(map(str, files))
         if names:
-            self._run(*_FLAGS, f"--network={names}", *more, f"--out={out}")
+            self._run(*_FLAGS, f"--network={names}", self._peer, f"--out={out}")
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []:
             rows.setdefault(row["configuration"]["model"], []).append(row)
@@ -82,9 +76,17 @@ class Kernels:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _reason(rows: Sequence[dict[str, Any]], wanted: int) -> str:
+def note_of(tried: int, verified: int) -> str:
+    return (
+        f"{verified} of the {tried} networks that came in and have parameters have a verified row "
+        f"of the CPU's kernels and one of PyTorch's, both beside bench's reference (batch {_BATCH})"
+        ". Of the others bench has no row, as there is nothing to train."
+    )
+
+
+def _reason(rows: Sequence[dict[str, Any]]) -> str:
     programs = {row["configuration"].get("program", _OWN) for row in rows}
-    if len(programs) < wanted:
+    if len(programs) < 2:
         return f"only {' and '.join(programs) or 'nobody'} has a row"
     return next(
         (

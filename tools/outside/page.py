@@ -43,7 +43,8 @@ def _lines(suites: Sequence[Suite], measured: str) -> Iterator[str]:
 def _section(suite: Suite) -> Iterator[str]:
     yield f"\n## {suite.name}\n"
     closest = f" The largest difference is {suite.largest:.1e}." if suite.largest else ""
-    yield from _wrapped(f"Compared: {suite.how}. Its cases are {suite.unit}.{closest}")
+    unit = "" if suite.unit == "cases" else f" A case is one of the {suite.unit}."
+    yield from _wrapped(f"Compared: {suite.how}.{unit}{closest}")
     for note in suite.notes:
         yield ""
         yield from _wrapped(note)
