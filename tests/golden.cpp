@@ -48,7 +48,7 @@ Dataset Golden::data() const {
   if (name.starts_with("disc")) {
     return disc_points(options.rows);
   }
-  if (name.starts_with("gpt")) {
+  if (name.starts_with("gpt") || name.starts_with("microgpt")) {
     return uniform_sentences(model.sample.front(), options.rows, model.classes);
   }
   if (name.starts_with("heart")) {
@@ -172,7 +172,7 @@ std::vector<Golden> golden_networks() {
       {"vit-small", vit({.image = 16, .width = 24, .layers = 2})},
       {"vit-ti", find_model("vit-ti").model},
   };
-  for (const char* name : {"gpt-16", "gpt-32", "gpt-64"}) {
+  for (const char* name : {"gpt-16", "gpt-32", "gpt-64", "microgpt-16"}) {
     models.emplace(name, find_model(name).model);
   }
   std::vector<Golden> all = read("golden_networks.json", [&](const nlohmann::json& c) {

@@ -51,6 +51,7 @@ Family alexnet_family();
 Family resnet_family();
 Family lstm_family();
 Family gpt_family();
+Family micro_gpt_family();
 Family mobilenet_family();
 Family lenet_family();
 Family small_dense_family();

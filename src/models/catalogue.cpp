@@ -20,9 +20,10 @@ bool has(const Family& family, const std::string& name) {
 }  // namespace
 
 std::vector<Family> catalogue() {
-  return {disc_family(),        heart_family(),  anchor_family(), fcn_family(),
-          alexnet_family(),     resnet_family(), lstm_family(),   lenet_family(),
-          small_dense_family(), gpt_family(),    vit_family(),    mobilenet_family()};
+  return {disc_family(),        heart_family(),  anchor_family(),    fcn_family(),
+          alexnet_family(),     resnet_family(), lstm_family(),      lenet_family(),
+          small_dense_family(), gpt_family(),    micro_gpt_family(), vit_family(),
+          mobilenet_family()};
 }
 
 Dataset uniform_data(const Model& model, std::int64_t rows) {

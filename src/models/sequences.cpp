@@ -38,18 +38,22 @@ Family lstm_family() {
 struct TransformerBlock {
   std::int64_t width = 0, heads = 1;
   bool causal = false;
+  bool bias = true;
+  LayerNormLayer norm = {};
+  Activation activation = Activation::gelu;
 };
 
 /// A pre-normalization block: what attention, and then two layers with four widths between them,
 /// make of the normalized value is added to it.
 inline Value add_block(Model& model, const TransformerBlock& block, Value value) {
+  const auto linear = [&](std::int64_t width) { return LinearLayer{width, block.bias}; };
   Chain attention(model, value);
-  attention.add(LayerNormLayer{}).add(LinearLayer{3 * block.width});
-  attention.add(AttentionLayer{block.heads, block.causal}).add(LinearLayer{block.width});
+  attention.add(block.norm).add(linear(3 * block.width));
+  attention.add(AttentionLayer{block.heads, block.causal}).add(linear(block.width));
   value = model.add(AddLayer{}, {value, attention.value()});
   Chain layers(model, value);
-  layers.add(LayerNormLayer{}).add(LinearLayer{4 * block.width});
-  layers.add(ActivationLayer{Activation::gelu}).add(LinearLayer{block.width});
+  layers.add(block.norm).add(linear(4 * block.width));
+  layers.add(ActivationLayer{block.activation}).add(linear(block.width));
   return model.add(AddLayer{}, {value, layers.value()});
 }
 
@@ -109,6 +113,58 @@ Family gpt_family() {
                 .rows = 4 * batch,
                 .batch = batch,
                 .optimizer = AdamWOptions{},
+                .generate = [model](std::int64_t rows) {
+                  return uniform_sentences(model.sample.front(), rows, model.classes);
+                }};
+  };
+  return family;
+}
+
+// ---- microgpt-W: the transformer that Karpathy published in 2026 as 200 lines of plain Python, of
+// width W, which is 16 there: one block, RMSNorm without weights, no biases, an output of its own
+// weights, on sequences of 16 characters. Learning rate and betas are ours.
+
+namespace {
+
+constexpr const char* micro_gpt_prefix = "microgpt-";
+
+Model micro_gpt(std::int64_t width) {
+  constexpr std::int64_t vocabulary = 27, time = 16, heads = 4;
+  Model model{.name = micro_gpt_prefix + std::to_string(width),
+              .sample = {time},
+              .sample_type = Type::i32,
+              .classes = vocabulary,
+              .labels = {time},
+              .layers = {}};
+  const LayerNormLayer norm{.is_rms = true, .elementwise_affine = false};
+  Chain chain(model);
+  chain.add(EmbeddingLayer{vocabulary, width, true}).add(PositionEmbeddingLayer{}).add(norm);
+  const Value value = add_block(model,
+                                {.width = width,
+                                 .heads = heads,
+                                 .causal = true,
+                                 .bias = false,
+                                 .norm = norm,
+                                 .activation = Activation::relu},
+                                chain.value());
+  Chain(model, value).add(LinearLayer{vocabulary, false});
+  return model;
+}
+
+}  // namespace
+
+Family micro_gpt_family() {
+  Family family{.names = {}, .make = {}, .ladder = "microgpt"};
+  for (std::int64_t width = narrowest; width <= widest; width *= 2) {
+    family.names.push_back(micro_gpt_prefix + std::to_string(width));
+  }
+  family.make = [](const std::string& name) {
+    constexpr std::int64_t batch = 16;
+    const Model model = micro_gpt(std::stoll(name.substr(std::string(micro_gpt_prefix).size())));
+    return Task{.model = model,
+                .rows = 4 * batch,
+                .batch = batch,
+                .optimizer = AdamWOptions{.weight_decay = 0},
                 .generate = [model](std::int64_t rows) {
                   return uniform_sentences(model.sample.front(), rows, model.classes);
                 }};

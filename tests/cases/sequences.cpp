@@ -289,6 +289,9 @@ std::vector<Case> sequence_cases() {
                                     {{5, 3, 2, 7, true}, "odd_causal"},
                                     {{33, 2, 1, 40, true}, "over_vectors"},
                                     {{3, 1, 1, 128, false}, "wide_head"},
+                                    {{5, 19, 3, 7, false}, "of_several"},
+                                    {{16, 16, 4, 4, true}, "of_several_causal"},
+                                    {{32, 18, 5, 6, true}, "of_several_large"},
                                     {{64, 6, 2, 64, false}, "large"},
                                     {{64, 6, 2, 64, true}, "large_causal"}}) {
     all.push_back(attention(shape, name));

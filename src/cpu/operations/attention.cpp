@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "../base/attention_lanes.h"
 #include "../base/attention_tiles.h"
 #include "../base/loops.h"
 #include "../base/threads.h"
@@ -168,22 +169,18 @@ namespace {
 
 constexpr float minus_infinity = -__builtin_inff();
 
-struct AttentionSizes {
+struct AttentionSizes : AttentionShape {
   AttentionSizes(const Lowering& to, Id qkv, std::int64_t all_heads, bool is_causal)
-      : time(to[qkv].shape[0]),
-        batch(to[qkv].shape[1]),
-        heads(all_heads),
-        width(to[qkv].shape[2] / 3),
-        d(width / heads),
-        causal(is_causal),
-        scale(1 / std::sqrt(static_cast<float>(d))),
+      : AttentionShape{.time = to[qkv].shape[0],
+                       .batch = to[qkv].shape[1],
+                       .heads = all_heads,
+                       .width = to[qkv].shape[2] / 3,
+                       .d = to[qkv].shape[2] / 3 / all_heads,
+                       .causal = is_causal},
         rows(whole(time, tile_rows)),
         keys(whole(time, lanes)),
         columns(whole(d, lanes)) {}
 
-  std::int64_t time, batch, heads, width, d;
-  bool causal;
-  float scale;
   /// In whole tiles and vectors: queries, keys, and numbers of a head.
   std::int64_t rows, keys, columns;
 
@@ -195,9 +192,13 @@ struct AttentionSizes {
   [[nodiscard]] std::int64_t seen(std::int64_t first_query) const {
     return causal ? std::min(time, first_query + tile_rows) : time;
   }
-  /// The first query that sees a key.
-  [[nodiscard]] std::int64_t first_of(std::int64_t key) const { return causal ? key : 0; }
-  [[nodiscard]] std::int64_t keys_of(std::int64_t query) const { return causal ? query + 1 : time; }
+  /// Of scratch memory.
+  [[nodiscard]] std::int64_t floats_forward() const {
+    return 2 * rows * columns + d * keys + tile_rows * (keys + columns);
+  }
+  [[nodiscard]] std::int64_t floats_backward() const {
+    return 3 * rows * columns + 2 * d * keys + 2 * rows * keys + tile_rows * columns;
+  }
 
   /// Where the queries of a head lie, keys and values `width` behind them; and its results.
   template <class T>
@@ -208,24 +209,6 @@ struct AttentionSizes {
   [[nodiscard]] RowsAt<T> results(T* y, std::int64_t head) const {
     return {y + head / heads * width + head % heads * d, batch * width};
   }
-};
-
-/// Of one thread.
-class HeadScratch {
- public:
-  explicit HeadScratch(float* at) : at_(at) {}
-  float* take(std::int64_t floats) { return std::exchange(at_, at_ + floats); }
-
-  static std::int64_t forward(const AttentionSizes& of) {
-    return 2 * of.rows * of.columns + of.d * of.keys + tile_rows * (of.keys + of.columns);
-  }
-  static std::int64_t backward(const AttentionSizes& of) {
-    return 3 * of.rows * of.columns + 2 * of.d * of.keys + 2 * of.rows * of.keys +
-           tile_rows * of.columns;
-  }
-
- private:
-  float* at_;
 };
 
 /// Rows of numbers of a head as [rows, columns], with zeros behind them.
@@ -287,9 +270,9 @@ std::pair<float, float> exponentials(float* scores, std::int64_t seen, std::int6
 
 template <class T>
 void attend(const AttentionSizes& of, RowsAt<const T> qkv, RowsAt<T> y, float* log_sums,
-            HeadScratch scratch) {
+            AttentionScratch scratch) {
   const std::int64_t matrix = of.rows * of.columns;
-  const float* q = copied(of, qkv, of.scale, scratch.take(matrix));
+  const float* q = copied(of, qkv, of.scale(), scratch.take(matrix));
   const float* v =
       copied(of, RowsAt<const T>{qkv.at + 2 * of.width, qkv.stride}, 1, scratch.take(matrix));
   const float* kt =
@@ -342,10 +325,10 @@ float expected_gradient(const AttentionSizes& of, const HeadGradient<T>& op, std
 }
 
 template <class T>
-void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, HeadScratch scratch) {
+void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, AttentionScratch scratch) {
   const std::int64_t matrix = of.rows * of.columns;
   const RowsAt<const T> keys_at{op.qkv.at + of.width, op.qkv.stride};
-  const float* q = copied(of, op.qkv, of.scale, scratch.take(matrix));
+  const float* q = copied(of, op.qkv, of.scale(), scratch.take(matrix));
   const float* k = copied(of, keys_at, 1, scratch.take(matrix));
   const float* dy = copied(of, op.dy, 1, scratch.take(matrix));
   const float* kt = transposed(of, keys_at, scratch.take(of.d * of.keys));
@@ -368,7 +351,7 @@ void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, HeadScratc
     multiply_rows({gradients.at, of.keys, 1}, {k, of.columns}, of.seen(first), of.columns,
                   {result, of.columns});
     store_tile(
-        of, result, first, [&](std::int64_t) { return of.scale; }, op.dqkv);
+        of, result, first, [&](std::int64_t) { return of.scale(); }, op.dqkv);
   }
   for (std::int64_t key = 0; key < of.time; key += tile_rows) {
     const std::int64_t first = of.first_of(key);
@@ -387,16 +370,16 @@ void attend_grad(const AttentionSizes& of, const HeadGradient<T>& op, HeadScratc
   }
 }
 
-/// work(head, the thread's scratch) for all heads.
+/// work(item, the thread's scratch) for so many items.
 template <class Work>
-void for_each_head(int threads, const AttentionSizes& of, float* scratch, std::int64_t floats,
+void for_each_item(int threads, std::int64_t items, float* scratch, std::int64_t floats,
                    const Work& work) {
   split(
-      threads, of.all_heads(),
+      threads, items,
       [&](std::int64_t begin, std::int64_t end) {
         float* own = scratch + floats * (threads > 1 ? omp_get_thread_num() : 0);
-        for (std::int64_t head = begin; head < end; ++head) {
-          work(head, HeadScratch(own));
+        for (std::int64_t item = begin; item < end; ++item) {
+          work(item, AttentionScratch(own));
         }
       },
       1);
@@ -411,18 +394,30 @@ Argument scratch_of(Lowering& to, int threads, std::int64_t floats) {
 
 void lower(const Attention& op, Lowering& to) {
   const AttentionSizes of(to, op.qkv, op.heads, op.causal);
+  const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(2 * of.flops_of_product());
-  const std::int64_t floats = whole(HeadScratch::forward(of), 16);
+  const std::int64_t floats =
+      whole(in_lanes.pays() ? in_lanes.floats_forward() : of.floats_forward(), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
     to.add(OpCategory::product, threads,
            {reads(op.qkv), writes(op.y), writes(op.log_sums), scratch_of(to, threads, floats)},
-           [of, floats](const Invocation& call) {
-             for_each_head(call.threads, of, call.operand<float>(3), floats,
-                           [&](std::int64_t head, HeadScratch scratch) {
-                             attend<T>(of, of.queries(call.operand<const T>(0), head),
-                                       of.results(call.operand<T>(1), head),
-                                       call.operand<float>(2) + head * of.time, scratch);
+           [of, in_lanes, floats](const Invocation& call) {
+             const T* qkv = call.operand<const T>(0);
+             T* y = call.operand<T>(1);
+             auto* log_sums = call.operand<float>(2);
+             auto* all_scratch = call.operand<float>(3);
+             if (in_lanes.pays()) {
+               for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
+                             [&](std::int64_t item, AttentionScratch scratch) {
+                               in_lanes.forward<T>(item, qkv, y, log_sums, scratch);
+                             });
+               return;
+             }
+             for_each_item(call.threads, of.all_heads(), all_scratch, floats,
+                           [&](std::int64_t head, AttentionScratch scratch) {
+                             attend<T>(of, of.queries(qkv, head), of.results(y, head),
+                                       log_sums + head * of.time, scratch);
                            });
            });
   });
@@ -430,24 +425,38 @@ void lower(const Attention& op, Lowering& to) {
 
 void lower(const AttentionGrad& op, Lowering& to) {
   const AttentionSizes of(to, op.qkv, op.heads, op.causal);
+  const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(5 * of.flops_of_product());
-  const std::int64_t floats = whole(HeadScratch::backward(of), 16);
+  const std::int64_t floats =
+      whole(in_lanes.pays() ? in_lanes.floats_backward() : of.floats_backward(), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
     to.add(OpCategory::product, threads,
            {reads(op.qkv), reads(op.y), reads(op.log_sums), reads(op.dy), writes(op.dqkv),
             scratch_of(to, threads, floats)},
-           [of, floats](const Invocation& call) {
-             for_each_head(call.threads, of, call.operand<float>(5), floats,
-                           [&](std::int64_t head, HeadScratch scratch) {
-                             attend_grad<T>(
-                                 of,
-                                 {.qkv = of.queries(call.operand<const T>(0), head),
-                                  .y = of.results(call.operand<const T>(1), head),
-                                  .dy = of.results(call.operand<const T>(3), head),
-                                  .log_sums = call.operand<const float>(2) + head * of.time,
-                                  .dqkv = of.queries(call.operand<T>(4), head)},
-                                 scratch);
+           [of, in_lanes, floats](const Invocation& call) {
+             const T* qkv = call.operand<const T>(0);
+             const T* y = call.operand<const T>(1);
+             const auto* log_sums = call.operand<const float>(2);
+             const T* dy = call.operand<const T>(3);
+             T* dqkv = call.operand<T>(4);
+             auto* all_scratch = call.operand<float>(5);
+             if (in_lanes.pays()) {
+               for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
+                             [&](std::int64_t item, AttentionScratch scratch) {
+                               in_lanes.backward<T>(item, qkv, y, log_sums, dy, dqkv, scratch);
+                             });
+               return;
+             }
+             for_each_item(call.threads, of.all_heads(), all_scratch, floats,
+                           [&](std::int64_t head, AttentionScratch scratch) {
+                             attend_grad<T>(of,
+                                            {.qkv = of.queries(qkv, head),
+                                             .y = of.results(y, head),
+                                             .dy = of.results(dy, head),
+                                             .log_sums = log_sums + head * of.time,
+                                             .dqkv = of.queries(dqkv, head)},
+                                            scratch);
                            });
            });
   });

@@ -42,7 +42,7 @@ def configuration_of(name: str) -> dict[str, str]:
 def trained(model: str) -> dict[str, Any]:
     """What bench tells of a network beside its costs."""
     data = "disc points" if model.startswith("disc-") else "uniform"
-    if model.startswith("gpt-"):
+    if model.startswith(("gpt-", "microgpt-")):
         data = "uniform sentences"
     return {"network": NETWORKS[model], "data": data}
 
@@ -70,7 +70,8 @@ SMALL = ("policy", "surrogate", "matrix-4", "lenet-5")
 
 def task_of(case: dict[str, Any]) -> Task | None:
     """Of a golden case that is a network with its own data; None of others."""
-    name, known = case["name"], ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "vit-ti")
+    name = case["name"]
+    known = ("disc-", "fcn-r", "alexnet-r", "resnet-56", "gpt-", "microgpt-", "vit-ti")
     name = OWN_WIDTHS.get(name, name)
     if "network" in case:
         told = {"network": case["network"], "data": "uniform"}
