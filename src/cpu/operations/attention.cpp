@@ -397,7 +397,7 @@ void lower(const Attention& op, Lowering& to) {
   const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(2 * of.flops_of_product());
   const std::int64_t floats =
-      whole(in_lanes.pays() ? in_lanes.floats_forward() : of.floats_forward(), 16);
+      whole(in_lanes.pays_forward() ? in_lanes.floats_forward() : of.floats_forward(), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
     to.add(OpCategory::product, threads,
@@ -407,7 +407,7 @@ void lower(const Attention& op, Lowering& to) {
              T* y = call.operand<T>(1);
              auto* log_sums = call.operand<float>(2);
              auto* all_scratch = call.operand<float>(3);
-             if (in_lanes.pays()) {
+             if (in_lanes.pays_forward()) {
                for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
                              [&](std::int64_t item, AttentionScratch scratch) {
                                in_lanes.forward<T>(item, qkv, y, log_sums, scratch);
@@ -428,7 +428,7 @@ void lower(const AttentionGrad& op, Lowering& to) {
   const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(5 * of.flops_of_product());
   const std::int64_t floats =
-      whole(in_lanes.pays() ? in_lanes.floats_backward() : of.floats_backward(), 16);
+      whole(in_lanes.pays_backward() ? in_lanes.floats_backward() : of.floats_backward(), 16);
   with_float(to[op.qkv].type, [&](auto zero) {
     using T = decltype(zero);
     to.add(OpCategory::product, threads,
@@ -441,7 +441,7 @@ void lower(const AttentionGrad& op, Lowering& to) {
              const T* dy = call.operand<const T>(3);
              T* dqkv = call.operand<T>(4);
              auto* all_scratch = call.operand<float>(5);
-             if (in_lanes.pays()) {
+             if (in_lanes.pays_backward()) {
                for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
                              [&](std::int64_t item, AttentionScratch scratch) {
                                in_lanes.backward<T>(item, qkv, y, log_sums, dy, dqkv, scratch);
