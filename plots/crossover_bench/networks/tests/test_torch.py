@@ -517,7 +517,7 @@ def test_a_wrong_layer_is_found_and_named(capsys, monkeypatch):
 
 
 def test_a_wrong_pooling_is_found_behind_right_layers(capsys, monkeypatch):
-    wrong = lambda call: torch_operations._pool(call, "avg_pool2d")  # noqa: E731
+    wrong = lambda call: torch_operations._pool(call, "avg_pool2d", call.value())  # noqa: E731
     monkeypatch.setitem(torch_operations.CALLS, "max_pool2d", wrong)
     assert "first maxpool (avg_pool2d)" in refused(capsys, "ResNet", "--input=3x32x32")
 
