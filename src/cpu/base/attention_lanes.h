@@ -28,8 +28,8 @@ inline Floats exchanged(Floats a, Floats b, std::index_sequence<lane...> /*lanes
   }
 }
 
-template <std::size_t stride = lanes / 2>
-inline void transpose(std::array<Floats, lanes>& rows) {
+template <std::size_t stride>
+inline void exchange(std::array<Floats, lanes>& rows) {
   constexpr auto all_lanes = std::make_index_sequence<lanes>();
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < lanes; ++i) {
@@ -41,17 +41,22 @@ inline void transpose(std::array<Floats, lanes>& rows) {
     }
   }
   if constexpr (stride > 1) {
-    transpose<stride / 2>(rows);
+    exchange<stride / 2>(rows);
   }
+}
+
+/// Compiled once, as it is long.
+[[gnu::noinline]] inline void transpose(std::array<Floats, lanes>& rows) {
+  std::array<Floats, lanes> in_registers = rows;
+  exchange<lanes / 2>(in_registers);
+  rows = in_registers;
 }
 
 /// So many columns of the rows of a block's sequences, one for each lane, behind one another. Where
 /// there are fewer rows than lanes, the last stands for those.
-template <class T>
-void to_lanes(RowsAt<const T> from, std::int64_t rows, std::int64_t columns, float* to) {
+inline void to_lanes(RowsAt<const float> from, std::int64_t rows, std::int64_t columns, float* to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
     std::array<Floats, lanes> tile;
-#pragma GCC unroll 16
     for (std::int64_t r = 0; r < lanes; ++r) {
       tile[static_cast<std::size_t>(r)] =
           load(part, from.at + std::min(r, rows - 1) * from.stride + first);
@@ -64,8 +69,8 @@ void to_lanes(RowsAt<const T> from, std::int64_t rows, std::int64_t columns, flo
 }
 
 /// The way back.
-template <class T>
-void from_lanes(const float* from, std::int64_t rows, std::int64_t columns, RowsAt<T> to) {
+inline void from_lanes(const float* from, std::int64_t rows, std::int64_t columns,
+                       RowsAt<float> to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
     std::array<Floats, lanes> tile{};
     for (std::size_t c = 0; c < part.size(); ++c) {
@@ -257,8 +262,7 @@ class LanesOfHeads {
     return 8 * part() + (2 * of_.time + 1) * of_.time * lanes;
   }
 
-  template <class T>
-  void forward(std::int64_t item, const T* qkv, T* y, float* log_sums,
+  void forward(std::int64_t item, const float* qkv, float* y, float* log_sums,
                AttentionScratch scratch) const {
     const Item at(*this, item);
     const std::array<float*, 3> of_qkv = at.take(qkv, scratch);
@@ -274,9 +278,8 @@ class LanesOfHeads {
     at.put(of_y, y, of_.width, 0);
   }
 
-  template <class T>
-  void backward(std::int64_t item, const T* qkv, const T* y, const float* log_sums, const T* dy,
-                T* dqkv, AttentionScratch scratch) const {
+  void backward(std::int64_t item, const float* qkv, const float* y, const float* log_sums,
+                const float* dy, float* dqkv, AttentionScratch scratch) const {
     const Item at(*this, item);
     const std::array<float*, 3> of_qkv = at.take(qkv, scratch);
     float* const of_y = scratch.take(part());
@@ -324,24 +327,21 @@ class LanesOfHeads {
           heads_(std::min(all.together_, of_.heads - head_)) {}
 
     /// Its columns of a tensor [time, batch, width], from `first` on, and the way back.
-    template <class T>
-    void get(const T* from, std::int64_t width, std::int64_t first, float* to) const {
+    void get(const float* from, std::int64_t width, std::int64_t first, float* to) const {
       for (std::int64_t t = 0; t < of_.time; ++t) {
-        to_lanes<T>({from + place(t, width, first), width}, rows_, heads_ * of_.d,
-                    to + t * all_.columns() * lanes);
+        to_lanes({from + place(t, width, first), width}, rows_, heads_ * of_.d,
+                 to + t * all_.columns() * lanes);
       }
     }
-    template <class T>
-    void put(const float* from, T* to, std::int64_t width, std::int64_t first) const {
+    void put(const float* from, float* to, std::int64_t width, std::int64_t first) const {
       for (std::int64_t t = 0; t < of_.time; ++t) {
-        from_lanes<T>(from + t * all_.columns() * lanes, rows_, heads_ * of_.d,
-                      {to + place(t, width, first), width});
+        from_lanes(from + t * all_.columns() * lanes, rows_, heads_ * of_.d,
+                   {to + place(t, width, first), width});
       }
     }
 
     /// Queries, keys and values.
-    template <class T>
-    std::array<float*, 3> take(const T* qkv, AttentionScratch& scratch) const {
+    std::array<float*, 3> take(const float* qkv, AttentionScratch& scratch) const {
       std::array<float*, 3> parts{};
       for (std::size_t i = 0; i < parts.size(); ++i) {
         parts[i] = scratch.take(all_.part());

@@ -394,71 +394,74 @@ Argument scratch_of(Lowering& to, int threads, std::int64_t floats) {
 
 void lower(const Attention& op, Lowering& to) {
   const AttentionSizes of(to, op.qkv, op.heads, op.causal);
-  const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(2 * of.flops_of_product());
-  const std::int64_t floats =
-      whole(in_lanes.pays_forward() ? in_lanes.floats_forward() : of.floats_forward(), 16);
-  with_float(to[op.qkv].type, [&](auto zero) {
-    using T = decltype(zero);
+  const auto add = [&](std::int64_t floats, Loop run) {
     to.add(OpCategory::product, threads,
            {reads(op.qkv), writes(op.y), writes(op.log_sums), scratch_of(to, threads, floats)},
-           [of, in_lanes, floats](const Invocation& call) {
-             const T* qkv = call.operand<const T>(0);
-             T* y = call.operand<T>(1);
-             auto* log_sums = call.operand<float>(2);
-             auto* all_scratch = call.operand<float>(3);
-             if (in_lanes.pays_forward()) {
-               for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
-                             [&](std::int64_t item, AttentionScratch scratch) {
-                               in_lanes.forward<T>(item, qkv, y, log_sums, scratch);
-                             });
-               return;
-             }
-             for_each_item(call.threads, of.all_heads(), all_scratch, floats,
-                           [&](std::int64_t head, AttentionScratch scratch) {
-                             attend<T>(of, of.queries(qkv, head), of.results(y, head),
-                                       log_sums + head * of.time, scratch);
-                           });
-           });
+           std::move(run));
+  };
+  if (const LanesOfHeads in_lanes(of); to[op.qkv].type == Type::f32 && in_lanes.pays_forward()) {
+    const std::int64_t floats = whole(in_lanes.floats_forward(), 16);
+    add(floats, [in_lanes, floats](const Invocation& call) {
+      for_each_item(call.threads, in_lanes.items(), call.operand<float>(3), floats,
+                    [&](std::int64_t item, AttentionScratch scratch) {
+                      in_lanes.forward(item, call.operand<const float>(0), call.operand<float>(1),
+                                       call.operand<float>(2), scratch);
+                    });
+    });
+    return;
+  }
+  const std::int64_t floats = whole(of.floats_forward(), 16);
+  with_float(to[op.qkv].type, [&](auto zero) {
+    using T = decltype(zero);
+    add(floats, [of, floats](const Invocation& call) {
+      for_each_item(call.threads, of.all_heads(), call.operand<float>(3), floats,
+                    [&](std::int64_t head, AttentionScratch scratch) {
+                      attend<T>(of, of.queries(call.operand<const T>(0), head),
+                                of.results(call.operand<T>(1), head),
+                                call.operand<float>(2) + head * of.time, scratch);
+                    });
+    });
   });
 }
 
 void lower(const AttentionGrad& op, Lowering& to) {
   const AttentionSizes of(to, op.qkv, op.heads, op.causal);
-  const LanesOfHeads in_lanes(of);
   const int threads = to.threads_for_flops(5 * of.flops_of_product());
-  const std::int64_t floats =
-      whole(in_lanes.pays_backward() ? in_lanes.floats_backward() : of.floats_backward(), 16);
-  with_float(to[op.qkv].type, [&](auto zero) {
-    using T = decltype(zero);
+  const auto add = [&](std::int64_t floats, Loop run) {
     to.add(OpCategory::product, threads,
            {reads(op.qkv), reads(op.y), reads(op.log_sums), reads(op.dy), writes(op.dqkv),
             scratch_of(to, threads, floats)},
-           [of, in_lanes, floats](const Invocation& call) {
-             const T* qkv = call.operand<const T>(0);
-             const T* y = call.operand<const T>(1);
-             const auto* log_sums = call.operand<const float>(2);
-             const T* dy = call.operand<const T>(3);
-             T* dqkv = call.operand<T>(4);
-             auto* all_scratch = call.operand<float>(5);
-             if (in_lanes.pays_backward()) {
-               for_each_item(call.threads, in_lanes.items(), all_scratch, floats,
-                             [&](std::int64_t item, AttentionScratch scratch) {
-                               in_lanes.backward<T>(item, qkv, y, log_sums, dy, dqkv, scratch);
-                             });
-               return;
-             }
-             for_each_item(call.threads, of.all_heads(), all_scratch, floats,
-                           [&](std::int64_t head, AttentionScratch scratch) {
-                             attend_grad<T>(of,
-                                            {.qkv = of.queries(qkv, head),
-                                             .y = of.results(y, head),
-                                             .dy = of.results(dy, head),
-                                             .log_sums = log_sums + head * of.time,
-                                             .dqkv = of.queries(dqkv, head)},
-                                            scratch);
-                           });
-           });
+           std::move(run));
+  };
+  if (const LanesOfHeads in_lanes(of); to[op.qkv].type == Type::f32 && in_lanes.pays_backward()) {
+    const std::int64_t floats = whole(in_lanes.floats_backward(), 16);
+    add(floats, [in_lanes, floats](const Invocation& call) {
+      for_each_item(call.threads, in_lanes.items(), call.operand<float>(5), floats,
+                    [&](std::int64_t item, AttentionScratch scratch) {
+                      in_lanes.backward(item, call.operand<const float>(0),
+                                        call.operand<const float>(1), call.operand<const float>(2),
+                                        call.operand<const float>(3), call.operand<float>(4),
+                                        scratch);
+                    });
+    });
+    return;
+  }
+  const std::int64_t floats = whole(of.floats_backward(), 16);
+  with_float(to[op.qkv].type, [&](auto zero) {
+    using T = decltype(zero);
+    add(floats, [of, floats](const Invocation& call) {
+      for_each_item(call.threads, of.all_heads(), call.operand<float>(5), floats,
+                    [&](std::int64_t head, AttentionScratch scratch) {
+                      attend_grad<T>(of,
+                                     {.qkv = of.queries(call.operand<const T>(0), head),
+                                      .y = of.results(call.operand<const T>(1), head),
+                                      .dy = of.results(call.operand<const T>(3), head),
+                                      .log_sums = call.operand<const float>(2) + head * of.time,
+                                      .dqkv = of.queries(call.operand<T>(4), head)},
+                                     scratch);
+                    });
+    });
   });
 }
 
