@@ -78,9 +78,9 @@ def prove(graph: Graph, described: dict[str, Any]) -> float:
                 "nothing proves the import"
             )
         shape = expected.shape
-        own_x = for_bench(_numbers(given), list(graph.arguments.values()))
+        x = for_bench(_numbers(given), list(graph.arguments.values()))
         with torch.no_grad():
-            mine = seen(ENDS[graph.end](network(own_x)), graph.output).numpy()
+            mine = seen(ENDS[graph.end](network(x)), graph.output).numpy()
         size = np.abs(expected).max() or 1.0  # a network may start with outputs of zero
         apart = float(np.abs(expected - mine).max() / size)
         if not apart <= TOLERANCE:
@@ -131,9 +131,9 @@ def _prove_freed(graph: Graph, reference: ReferenceEvaluator, random: np.random.
         read.name: _random(graph, place, random, 2 * size)
         for place, read in enumerate(graph.inputs)
     }
-    own = _evaluator(graph.batch.own)
+    original = _evaluator(graph.batch.own)
     halves = [
-        _run(own, {name: np.split(x, 2)[half] for name, x in given.items()})[graph.place]
+        _run(original, {name: np.split(x, 2)[half] for name, x in given.items()})[graph.place]
         for half in range(2)
     ]
     why = f"the file has a batch of {size}, which can't be made one of any size"

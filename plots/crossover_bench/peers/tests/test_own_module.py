@@ -227,7 +227,8 @@ def test_a_file_that_does_more_than_define_gets_a_sentence(text, reason, tmp_pat
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_users_own_modules_win(tmp_path):
+def test_the_users_own_modules_win(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "networks", raising=False)  # what another test's user had
     (tmp_path / "networks.py").write_text("WIDTH = 3", encoding="utf-8")
     (tmp_path / "peers.py").write_text("INPUTS = 4", encoding="utf-8")
     text = "import networks, peers\n#class\ndef make(width=1):\n"
