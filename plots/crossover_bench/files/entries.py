@@ -27,7 +27,7 @@ from crossover_bench.words.text import printable, whole
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Google Benchmark's time_unit
 _NOT_COUNTERS = frozenset({"repetitions", "instance", "iterations", "real_time", "cpu_time"})
 # `seconds_per_epoch`, say, and `real_time` are one measurement written twice; digits may be cut.
 _SAME_TIME = 1e-3
@@ -107,7 +107,7 @@ def _row(
             f'field "repetitions" is {fields["repetitions"]} but the file has {len(entries)} of '
             "them; measure the row again"
         )
-    samples = [entry["real_time"] * _SECONDS[entry["time_unit"]] for entry in entries]
+    samples = [entry["real_time"] * UNIT_SECONDS[entry["time_unit"]] for entry in entries]
     counters, measured = ({}, {}) if failure else _counters(fields, entries, samples)
     checked, bound, least = map(fields.get, ("verification", "bound", "minimum_work"))
     disturbed = _disturbed(fields, entries, processors)

@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crossover_bench.files.entries import UNIT_SECONDS
 from crossover_bench.files.loading import find_files
 from crossover_bench.files.reading import parsed, text_of
 from crossover_bench.files.refusal import FaultError, element_words, shown
 from crossover_bench.words.text import printable, whole
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _REMEDY = "give what Google Benchmark writes with --benchmark_out, or nvbench with --json"
 _HEADER = "name,iterations,real_time,cpu_time,time_unit"
 _FITS = ("BigO", "RMS")  # of a complexity, no times
@@ -258,7 +258,7 @@ def _seconds_of(row: Mapping[str, Any]) -> tuple[float | None, str]:
 def _scale(row: Mapping[str, Any]) -> float:
     """How many seconds the row's unit of time is; NaN where nobody knows it."""
     unit = row.get("time_unit", "ns")
-    return _SECONDS.get(unit, math.nan) if isinstance(unit, str) else math.nan
+    return UNIT_SECONDS.get(unit, math.nan) if isinstance(unit, str) else math.nan
 
 
 def _number(value: object) -> float:

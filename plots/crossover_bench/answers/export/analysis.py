@@ -9,7 +9,9 @@ from collections import Counter
 from statistics import median
 from typing import Any
 
-_NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+from crossover_bench.files.entries import UNIT_SECONDS
+
+_NANOSECONDS = 1e9  # of a second
 _OWN = "crossover"  # of the context, which marks the project's own files
 _DIGITS = 6
 
@@ -51,5 +53,5 @@ def exported(document: dict[str, Any]) -> dict[str, Any]:
 
 def _median(entries: list[dict[str, Any]], key: str) -> float:
     """In nanoseconds."""
-    middle = median(entry[key] * _NANOSECONDS[entry["time_unit"]] for entry in entries)
-    return float(f"{middle:.{_DIGITS}g}")
+    middle = median(entry[key] * UNIT_SECONDS[entry["time_unit"]] for entry in entries)
+    return float(f"{middle * _NANOSECONDS:.{_DIGITS}g}")

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from crossover_bench.answers.two.function_problems import by_problem, is_copied, side_words
+from crossover_bench.answers.two.function_problems import by_problem, is_copied, side_words, size_of
 from crossover_bench.answers.two.functions import BESIDE, PARTS, part_fields
 from crossover_bench.files.rows import File, Row
 from crossover_bench.show.page.section import Block, Section
@@ -27,7 +27,7 @@ def section(file: File) -> Section | None:
     if not problems:
         return None
     timed = {
-        name: sorted(filter(_is_on_device, rows), key=_size) for name, rows in problems.items()
+        name: sorted(filter(_is_on_device, rows), key=size_of) for name, rows in problems.items()
     }
     block = Block(
         machine=file.machine.id,
@@ -56,10 +56,6 @@ def _is_on_device(row: Row) -> bool:
     return row.device != "cpu" and "call_seconds" in row.counters and not is_copied(row)
 
 
-def _size(row: Row) -> float:
-    return float(row.configuration["size"])
-
-
 def _told(whose: str, row: Row) -> Iterator[str]:
     parts = row.counters
     launch, wait = parts["call_seconds"], parts["wait_seconds"]
@@ -68,7 +64,7 @@ def _told(whose: str, row: Row) -> Iterator[str]:
     clock = f"; by its own clock the device works for {units.seconds(work)}" if work else ""
     is_work = (work or wait) > _MUCH * call
     yield (
-        f"{whose} at n = {units.count(_size(row))}: the launch takes the host "
+        f"{whose} at n = {units.count(size_of(row))}: the launch takes the host "
         f"{units.seconds(launch)}, the wait behind it {units.seconds(wait)}{clock}; most "
         f"of it is {'work' if is_work else 'launch and wait'}."
     )
@@ -88,7 +84,7 @@ def _told(whose: str, row: Row) -> Iterator[str]:
 def _parts_table(problem: str, rows: Sequence[Row]) -> Table:
     """A line for each size and side on a device."""
     fields = (
-        count_field("size", "size", _size),
+        count_field("size", "size", size_of),
         text_field("side", "side", lambda row: side_words(row.configuration)),
         seconds_field("seconds", "a call", lambda row: row.median),
         *part_fields(rows, (*PARTS, *BESIDE)),

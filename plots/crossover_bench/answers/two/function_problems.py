@@ -39,7 +39,7 @@ def asked_of(file: File) -> Found:
         for row in rows:
             if row.failure and timed.setdefault(row.configuration[_SIDE], row) is row:
                 why = printable(row.failure.message, 400)
-                size = f"n = {units.count(float(row.configuration['size']))}"
+                size = f"n = {units.count(size_of(row))}"
                 left_out.append(
                     f"{title}: {side_words(row.configuration)} has no times; at {size}: {why}."
                 )
@@ -59,7 +59,7 @@ def _asked(name: str, rows: Sequence[Row], file: File) -> Asked:
 
 def side_words(configuration: Mapping[str, str]) -> str:
     """The side as its user calls it: "CUB", "CUB with its copies"."""
-    copies = " with its copies" if configuration.get(_COPIES) == "each" else ""
+    copies = " with its copies" if _copies_each(configuration) else ""
     return f"{printable(configuration.get(_SIDE, '?'), 60)}{copies}"
 
 
@@ -76,7 +76,16 @@ def _problem(name: str, rows: Sequence[Row], copied: bool) -> Problem:
 
 def is_copied(row: Row) -> bool:
     """Whether each call copies its data."""
-    return row.configuration.get(_COPIES) == "each"
+    return _copies_each(row.configuration)
+
+
+def _copies_each(configuration: Mapping[str, str]) -> bool:
+    return configuration.get(_COPIES) == "each"
+
+
+def size_of(row: Row) -> float:
+    """The n of its calls."""
+    return float(row.configuration["size"])
 
 
 def _device(row: Row) -> Device:
@@ -96,13 +105,13 @@ def _ways(rows: Sequence[Row], copied: bool) -> Iterator[tuple[str, Device, list
 
 
 def _way(side: str, device: Device, rows: Sequence[Row]) -> Way:
-    timed = {float(row.configuration["size"]): row for row in rows if not row.failure}
+    timed = {size_of(row): row for row in rows if not row.failure}
     return Way(
         side,
         device,
         {size: tuple(row.samples.tolist()) for size, row in timed.items()},
         {size: row.instances.of for size, row in timed.items()},
-        {float(row.configuration["size"]): row.failure.message for row in rows if row.failure},
+        {size_of(row): row.failure.message for row in rows if row.failure},
     )
 
 

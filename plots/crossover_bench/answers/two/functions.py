@@ -13,6 +13,7 @@ from crossover_bench.answers.two.function_problems import (
     asked_of,
     by_problem,
     side_words,
+    size_of,
     title_of,
 )
 from crossover_bench.curves.crossover_words import spread_words
@@ -117,10 +118,10 @@ def _tables(file: File) -> Iterator[Table]:
 
 def times_table(problem: str, rows: Sequence[Row]) -> Table:
     """A line for each size and side, the fastest of a size first."""
-    ordered = sorted(rows, key=lambda row: (float(row.configuration["size"]), row.median))
+    ordered = sorted(rows, key=lambda row: (size_of(row), row.median))
 
     fields = (
-        count_field("size", "size", lambda row: float(row.configuration["size"])),
+        count_field("size", "size", size_of),
         text_field("side", "side", lambda row: side_words(row.configuration)),
         text_field("device", "on", lambda row: row.device.upper()),
         seconds_field("seconds", "a call", lambda row: row.median),
