@@ -9,11 +9,10 @@ from typing import Any
 
 from torch import nn
 
-from crossover_bench.networks import ending, proof
+from crossover_bench.networks import importing
 from crossover_bench.networks.__main__ import main
-from crossover_bench.networks.from_torch import Graph
 from crossover_bench.networks.tests import zoo, zoo_of_tokens
-from crossover_bench.networks.user_module import Input, exported, with_draws_as_inputs
+from crossover_bench.networks.user_module import Input
 
 ZOO = Path(__file__).with_name("zoo.py")
 
@@ -31,13 +30,11 @@ def told(
     network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | None = None
 ) -> tuple[dict[str, Any], str]:
     """Proved, and the notes about it."""
-    network = network.double()
-    wanted = with_draws_as_inputs(network, *wanted)
-    graph = Graph(exported(network, *wanted), *wanted, output=output)
-    described = ending.described(graph, "x", loss)
-    difference, count = proof.prove(network, graph, described, *wanted)
-    assert difference <= 1e-9 and count > 1
-    return described, "; ".join(graph.notes)
+    known = importing.imported(
+        network.double, wanted, source="x", name="x", loss_function=loss, output=output
+    )
+    assert known.difference <= 1e-9 and known.tensors > 1
+    return known.described, "; ".join(known.notes)
 
 
 def _command(source: str | Path) -> list[str]:
