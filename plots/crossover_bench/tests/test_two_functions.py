@@ -116,6 +116,26 @@ def test_why_splits_a_call_into_launch_wait_and_copies(shell, write):
     assert "sort: all sides compute on the CPU" in shell("why", alone).out
 
 
+def test_compare_says_what_has_moved(shell, write, tmp_path):
+    """Of a machine's two files; and since a threshold was written."""
+    slower = {**SORT, "std::sort": (0.0, 4e-8)}
+    paths = [
+        write(synthetic.document(rows(sides), gpu="synthetic GPU", axes=AXES), f"{name}.json")
+        for name, sides in (("before", SORT), ("after", slower))
+    ]
+    told = shell("compare", *paths).out
+    assert "- sort, moved down: from n = 11," in told and "sort, data copied, moved down" in told
+    sizes = tmp_path / "sizes.h"
+    shell("two", paths[0], f"--threshold={sizes}")
+    told = shell("compare", paths[1], f"--threshold={sizes}").out
+    assert "- sort on synthetic GPU, moved down: from n = 11," in told
+    assert "needs two files or more" in shell("compare", paths[0], code=2).err
+    err = shell("compare", paths[0], f"--threshold={paths[1]}", code=2).err
+    assert "compare: " in err and "has no thresholds" in err
+    err = shell("compare", *paths, "--cpu=x", code=2).err
+    assert "--cpu is of files that Google Benchmark" in err
+
+
 def test_thresholds_and_charts_are_of_functions_too(shell, write, tmp_path):
     path = write(synthetic.document(rows(SORT), gpu="synthetic GPU", axes=AXES))
     header = tmp_path / "threshold.h"

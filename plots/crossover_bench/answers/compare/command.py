@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +36,9 @@ from crossover_bench.answers.crossover import section as crossover
 from crossover_bench.answers.machines.table import machines_table, verdicts
 from crossover_bench.answers.two.answered import answered
 from crossover_bench.answers.two.flags import OF_ROWS, add_threshold, add_wanted, refuse, wanted
+from crossover_bench.answers.two.function_problems import asked_of
 from crossover_bench.answers.two.moved import move_words, moves, moves_table
-from crossover_bench.answers.two.problems import problems_of
+from crossover_bench.answers.two.problems import Found, problems_of
 from crossover_bench.answers.two.sides import AskError
 from crossover_bench.answers.two.threshold import read as read_thresholds
 from crossover_bench.answers.two.threshold import thresholds_of
@@ -68,8 +69,8 @@ DESCRIPTION = (
     "of the ratio to one of them. For files of one machine, compares the rows with those of the "
     "first file, the baseline: ratio of times, 95 % interval, and a verdict "
     "(docs/method/comparing.md); --of compares another quantity than time, of several machines row "
-    "by row. Of files of Google Benchmark it says which crossovers have moved, or with --threshold "
-    "which have since that was written. Exits with 2 if "
+    "by row. Of files of Google Benchmark and of functions it says which crossovers have moved, or "
+    "with --threshold which have since that was written. Exits with 2 if "
     "files can't be compared. With --cpu-of and --gpu-of instead: the size "
     "from which the second machine's GPU would win against the first machine's CPU."
 )
@@ -148,14 +149,18 @@ def run(options: argparse.Namespace) -> int:
     read = [] if fault else [split([path]) for path in options.paths]
     if fault or (read and all(timings and not rest for rest, timings, _ in read)):
         return complain([fault]) if fault else _compare_rows(read, options)
-    refuse(options, "compare", (*OF_ROWS, "threshold"))
     try:
         if options.cpu_of:
+            refuse(options, "compare", (*OF_ROWS, "threshold"))
             cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
             return _run_mix(cpu, gpu, options)
         loaded = [loading.load_files([path]) for path in options.paths]  # one may be named twice
         files = [file for of_path, _ in loaded for file in of_path]
         problems = [fault for _, faults in loaded for fault in faults]
+        if files and all(file.functions and not file.rows for file in files):
+            refuse(options, "compare", OF_ROWS)
+            return _compare_problems([file.path for file in files], map(asked_of, files), options)
+        refuse(options, "compare", (*OF_ROWS, "threshold"))
         if len(files) == 1:  # measured in turn with other builds
             files = [*other_builds(files[0]).values(), *files]
         if len(files) < 2:
@@ -187,24 +192,36 @@ def run(options: argparse.Namespace) -> int:
 def _compare_rows(
     read: Sequence[tuple[list[Path], list[Timing], list[str]]], options: argparse.Namespace
 ) -> int:
-    """Compares what was `read` of each path, files of other programs' benchmarks. The baseline is
-    --threshold, beside which all are one question, or else the first path."""
+    """Compares what was `read` of each path, files of other programs' benchmarks: with --threshold
+    all together are one question."""
     problems = [fault for _, _, faults in read for fault in faults]
     each = [timings for _, timings, _ in read]
     questions = [[of for timings in each for of in timings]] if options.threshold else each
     try:
-        known = [answered(problems_of(timings, wanted(options))) for timings in questions]
-        made = [thresholds_of(answers) for answers, _ in known]
-        if options.threshold:
-            made.insert(0, read_thresholds(options.threshold))
-        else:  # of several GPUs as well
-            made = [[replace(of, device="") for of in thresholds] for thresholds in made]
-    except (AskError, BadFileError) as error:
+        asked = [problems_of(timings, wanted(options)) for timings in questions]
+    except AskError as error:
         return complain([*problems, f"compare: {error}"])
-    problems += [fault for _, faults in known for fault in faults]
+    return complain(problems) | _compare_problems(options.paths, asked, options)
+
+
+def _compare_problems(
+    paths: Sequence[Path], asked: Iterable[Found], options: argparse.Namespace
+) -> int:
+    """Says which crossovers of the problems `asked` of `paths` have moved: since --threshold was
+    written, else since the first of the paths."""
+    known = [answered(found) for found in asked]
+    problems = [fault for _, faults in known for fault in faults]
+    made = [thresholds_of(answers) for answers, _ in known]
+    if options.threshold:
+        try:
+            made.insert(0, read_thresholds(options.threshold))
+        except BadFileError as error:
+            return complain([*problems, f"compare: {error}"])
+    else:  # of several GPUs as well
+        made = [[replace(of, device="") for of in thresholds] for thresholds in made]
     blocks = []
-    baseline = printable(str(options.threshold or options.paths[0]))
-    others = options.paths if options.threshold else options.paths[1:]
+    baseline = printable(str(options.threshold or paths[0]))
+    others = paths if options.threshold else paths[1:]
     for path, after in zip(others, made[1:], strict=False):
         if moved := moves(made[0], after):
             blocks.append(Block(points=tuple(map(move_words, moved)), tables=(moves_table(moved),)))

@@ -31,8 +31,9 @@ _LONGEST = 200  # characters of a text
 _PLAIN = " _-.,:;=<>()[]/+*"  # stands for itself in a literal
 
 _HEADER = """\
-// From which size on a GPU wins, as `crossover two --threshold` has found it: on the machine that
-// each entry names, with its 95 % interval [low, high]. Measure again for other machines.
+// From which size on the device's side wins, as `crossover two --threshold` has found it: on the
+// machine that each entry names, with its 95 % interval [low, high]. Where all sides were on one
+// device, `answer` says which of them wins. Measure again for other machines.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ namespace crossover {{
 struct Threshold {{
   std::string_view problem;
   std::string_view device;  // part of the name of the GPU that was measured; empty: any
-  std::uint64_t size;       // the GPU wins from this size on; NEVER: at none that was measured
+  std::uint64_t size;       // it wins from this size on; NEVER: at none that was measured
 }};
 
 inline constexpr std::uint64_t NEVER = UINT64_MAX;
