@@ -150,43 +150,48 @@ def run(options: argparse.Namespace) -> int:
     if fault or (read and all(timings and not rest for rest, timings, _ in read)):
         return complain([fault]) if fault else _compare_rows(read, options)
     try:
-        if options.cpu_of:
-            refuse(options, "compare", (*OF_ROWS, "threshold"))
-            cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
-            return _run_mix(cpu, gpu, options)
-        loaded = [loading.load_files([path]) for path in options.paths]  # one may be named twice
-        files = [file for of_path, _ in loaded for file in of_path]
-        problems = [fault for _, faults in loaded for fault in faults]
-        if files and all(file.functions and not file.rows for file in files):
-            refuse(options, "compare", OF_ROWS)
-            return _compare_problems([file.path for file in files], map(asked_of, files), options)
-        refuse(options, "compare", (*OF_ROWS, "threshold"))
-        if len(files) == 1:  # measured in turn with other builds
-            files = [*other_builds(files[0]).values(), *files]
-        if len(files) < 2:
-            return complain(problems[:1] or [_TOO_FEW])
-        files = asked_for(files, options)
-        baseline = None if os.path.isdir(options.paths[0]) else files[0]  # of a folder not known
-        if options.baseline:
-            baseline = named(files, options.baseline)
-        blocks: list[Block] = []
-        # One measured without its GPU is no other machine.
-        gpus = {file.machine.gpu for file in files if file.machine.gpu}
-        of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
-        if of_several and options.of == TIME.name:
-            side = _side_by_side(files, baseline, options)
-            files, baseline = [standing.file for standing in side.standings], side.baseline
-            blocks.append(Block(points=tuple(verdicts(side)), tables=(machines_table(side),)))
-            if not options.rows and options.fail_on_slower is None:
-                print_blocks(blocks, options)
-                apart = [standing.file for standing in side.standings if standing.obstacle]
-                problems += (_refusal(baseline, file) for file in apart)
-                return complain(
-                    problems + (_draw_machines(side, options.charts) if options.charts else [])
-                )
-        return _run_comparison(files, baseline or files[0], blocks, problems, options)
+        return _compare_results(options)
     except (BadFileError, NothingToMixError, UnknownMachineError) as error:
         return complain([str(error)])
+
+
+def _compare_results(options: argparse.Namespace) -> int:
+    """Compares result files; raises BadFileError and what has nothing to compare."""
+    if options.cpu_of:
+        refuse(options, "compare", (*OF_ROWS, "threshold"))
+        cpu, gpu = asked_for([_load(options.cpu_of), _load(options.gpu_of)], options)
+        return _run_mix(cpu, gpu, options)
+    loaded = [loading.load_files([path]) for path in options.paths]  # one may be named twice
+    files = [file for of_path, _ in loaded for file in of_path]
+    problems = [fault for _, faults in loaded for fault in faults]
+    if files and all(file.functions and not file.rows for file in files):
+        refuse(options, "compare", OF_ROWS)
+        return _compare_problems([file.path for file in files], map(asked_of, files), options)
+    refuse(options, "compare", (*OF_ROWS, "threshold"))
+    if len(files) == 1:  # measured in turn with other builds
+        files = [*other_builds(files[0]).values(), *files]
+    if len(files) < 2:
+        return complain(problems[:1] or [_TOO_FEW])
+    files = asked_for(files, options)
+    baseline = None if os.path.isdir(options.paths[0]) else files[0]  # of a folder not known
+    if options.baseline:
+        baseline = named(files, options.baseline)
+    blocks: list[Block] = []
+    # One measured without its GPU is no other machine.
+    gpus = {file.machine.gpu for file in files if file.machine.gpu}
+    of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
+    if of_several and options.of == TIME.name:
+        side = _side_by_side(files, baseline, options)
+        files, baseline = [standing.file for standing in side.standings], side.baseline
+        blocks.append(Block(points=tuple(verdicts(side)), tables=(machines_table(side),)))
+        if not options.rows and options.fail_on_slower is None:
+            print_blocks(blocks, options)
+            apart = [standing.file for standing in side.standings if standing.obstacle]
+            problems += (_refusal(baseline, file) for file in apart)
+            return complain(
+                problems + (_draw_machines(side, options.charts) if options.charts else [])
+            )
+    return _run_comparison(files, baseline or files[0], blocks, problems, options)
 
 
 def _compare_rows(
