@@ -3,6 +3,7 @@
 
 A made-up CuPy stands for a device: its calls return at once and its arrays are done later."""
 
+import itertools
 import json
 import math
 import re
@@ -80,17 +81,19 @@ def test_a_wait_that_does_not_wait_is_refused(cupy):
     assert all(row.seconds >= 5 * WORK for row in answer.rows if row.side == "gpu")
 
 
-def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, tmp_path):
-    """A device that takes a while to begin, and no time for the work, wins in a queue alone."""
+def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, monkeypatch):
+    """A device that takes a while to begin, and no time for the work, wins in a queue alone. The
+    clock is made up, so that no other program is in the times."""
+    ticks = itertools.count()
+    passed = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: passed[0] + 1e-7 * next(ticks))
 
     def late(array):
         cupy.device.done_at = time.perf_counter() + WORK
         return cupy.asarray(np.sort(array.values))
 
     def slow(array):
-        end = time.perf_counter() + WORK / 2
-        while time.perf_counter() < end:
-            pass
+        passed[0] += WORK / 2
         return np.sort(array)
 
     answer = ask(cpu=slow, gpu=Side(late, to="cupy"))
