@@ -211,6 +211,15 @@ def test_a_failed_command_shows_its_last_lines_and_its_log(tmp_path):
     assert len(log.read_text(encoding="utf-8").splitlines()) == 100
 
 
+def test_a_failed_command_shows_its_first_error_before_its_last_lines():
+    lines = [f"note {number}" for number in range(100)]
+    lines[5] = "x.cpp:3:1: error: no match"
+    text = str(console.CommandFailed("Building", 1, lines, Path("x.log")))
+    shown = [line.strip() for line in text.splitlines()[1:]]
+    assert shown == [*lines[5:25], "its last lines:", *lines[80:], "whole log: x.log"]
+    assert text.startswith("Building failed (exit code 1); its first error:")
+
+
 def test_a_compile_that_the_kernel_ends_says_what_helps(monkeypatch):
     def fails(what, _command, log, **_):
         lines = ["c++: fatal error: Killed signal terminated program cc1plus", "ninja: stopped"]

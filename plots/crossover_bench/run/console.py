@@ -27,6 +27,7 @@ LOGS = HOME / "build" / "logs"
 _HEARTBEAT_SECONDS = 15.0
 _COLUMNS = 90
 _LINES_AFTER_FAILURE = 40
+_ERROR = re.compile(r"\berror: |^CMake Error\b")
 _RECENT = 2**20  # bytes of a log, which a fuzzer fills for hours
 _SECONDS_TO_STOP = 10.0
 
@@ -44,8 +45,17 @@ class CommandFailed(Failure):
 
     def __init__(self, what: str, returncode: int, lines: list[str], log: Path) -> None:
         ending = f"signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
-        tail = "\n".join(f"    {line}" for line in lines[-_LINES_AFTER_FAILURE:])
-        super().__init__(f"{what} failed ({ending}); its last lines:\n{tail}\n  whole log: {log}")
+        last = lines[-_LINES_AFTER_FAILURE:]
+        first = next((place for place, line in enumerate(lines) if _ERROR.search(line)), len(lines))
+        parts = {"its last lines": last}
+        if first < len(lines) - len(last):  # a compiler goes on with notes for pages
+            half = _LINES_AFTER_FAILURE // 2
+            parts = {"its first error": lines[first : first + half], "its last lines": last[-half:]}
+        told = "\n  ".join(
+            "\n".join([f"{which}:", *(f"    {line}" for line in some)])
+            for which, some in parts.items()
+        )
+        super().__init__(f"{what} failed ({ending}); {told}\n  whole log: {log}")
         self.lines = lines
 
 
