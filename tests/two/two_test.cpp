@@ -125,7 +125,7 @@ TEST_F(Two, SidesOfAllFormsAreComparedAndTimed) {
   for (const Json& row : written_["rows"]) {
     EXPECT_EQ(row["repetitions"], 2);
     EXPECT_EQ(row["verification"]["reference"], "the result of first");
-    EXPECT_EQ(row["verification"]["entries"].dump(), row["configuration"]["size"]);
+    EXPECT_EQ(row["configuration"]["size"], row["verification"]["entries"].dump());
   }
   EXPECT_EQ(written_["benchmarks"].size(), 16U);
   EXPECT_GT(written_["benchmarks"][0]["first_call_seconds"], 0);
