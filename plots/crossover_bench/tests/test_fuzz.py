@@ -169,7 +169,7 @@ class HangsError(Exception):
 @contextmanager
 def held(content: bytes) -> Iterator[Path]:
     """A file with that content, to be read before a limit that only what hangs can reach."""
-    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
     path = Path(folder, f"crossover-fuzz-{os.getpid()}.json")
     path.write_bytes(content)
 
