@@ -527,20 +527,20 @@ def run_bench(parsed: Arguments) -> int:
         return conclude(written, code, parsed)
     if not (reasons := own_network.unverified(asked, written)):
         return conclude(written, code, parsed)
+    has_others = own_network.has_networks(written)
+    if has_others:
+        conclude(written, code, parsed)
     words, left = own_network.going_on(asked, reasons, python)
     for sentence in left:
         say(f"{RUN}: {sentence}")
-    has_others = own_network.has_networks(written)
-    if has_others or not words:
-        conclude(written, code, parsed)
-    if words:
-        words = [word for word in words if not word.startswith((*OUTPUTS, "--resume"))]
-        path = path.with_stem(f"{path.stem}-as-it-is") if has_others else path
-        parsed.peers, parsed.resume = (), False
-        command = [str(build.BENCH), *words, f"--out={path}"]
-        after, written = run_words(parsed, command, path, python)
-        code = max(code, conclude(written, after, parsed))
-    return code
+    if not words:
+        return code if has_others else conclude(written, code, parsed)
+    words = [word for word in words if not word.startswith((*OUTPUTS, "--resume"))]
+    path = path.with_stem(f"{path.stem}-as-it-is") if has_others else path
+    parsed.peers, parsed.resume = (), False
+    command = [str(build.BENCH), *words, f"--out={path}"]
+    after, written = run_words(parsed, command, path, python)
+    return max(code, conclude(written, after, parsed))
 
 
 def run_words(
