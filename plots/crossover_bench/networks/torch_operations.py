@@ -517,6 +517,14 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("var", "std"), arithmetic.variance),
     **{name: arithmetic.of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
 }
+# Functions of each number by itself, which parameters alone may have.
+OF_EACH_NUMBER = frozenset(
+    (
+        *(name for name, entry in LAYERS.items() if entry.numbers is not None),
+        *("cos", "gelu", "log_sigmoid", "mish", "neg", "rsqrt", "softplus"),
+        *("add", "div", "mul", "rsub", "sub"),  # with a number
+    )
+)
 # What moves numbers and changes none. A graph says which of a user's tensors share memory only by
 # its views; a copy counts as one, because the proof finds where that would be wrong.
 VIEWS = frozenset(
