@@ -141,6 +141,8 @@ TEST(NetworkFile, SaysWhatIsWrongAndWhere) {
           "channels");
   refused(with("/layers/5/out_features", 2147483648),
           "network 'small': it has 15032385598 parameters; a network of a file has at most ");
+  refused(with("/layers", Json::parse(R"([{"type": "flatten"}, {"type": "slice", "to": 2}])")),
+          "network 'small': none of its layers has parameters, so there is nothing to train");
   EXPECT_THAT([] { static_cast<void>(read_network("/nowhere/net.json")); },
               ThrowsMessage<std::invalid_argument>(
                   StrEq("/nowhere/net.json: there is no file of this name")));

@@ -61,20 +61,22 @@ def test_a_network_without_a_verified_row_is_a_fault(tmp_path):
         f"""
 import json, sys
 if "--describe" in sys.argv:
-    sys.exit("bench: no such layer" if "odd.json" in sys.argv[-1] else 0)
+    said = {{"odd": "no such layer", "bare": "x.json: network 'x': there is nothing to train"}}
+    sys.exit(next((f"bench: {{what}}" for name, what in said.items() if name in sys.argv[-1]), 0))
 out = sys.argv[-1].removeprefix("--out=")
 assert "odd.json" not in " ".join(sys.argv)
 open(out, "w").write(json.dumps({{"rows": {json.dumps(rows).replace("true", "True")}}}))
 """,
     )
     names = ("good", "wrong", "alone", "odd")
-    suite = Suite("s", "1", "how", [*(Verdict(n, "equal") for n in names), Verdict("r", "refused")])
+    known = [Verdict(name, "equal") for name in (*names, "bare")]
+    suite = Suite("s", "1", "how", [*known, Verdict("r", "refused")])
     kernels = Kernels(bench, "--peer=x", tmp_path)
     verdicts = {
         v.case: v
-        for v in kernels.verified(suite, {n: {"layers": []} for n in names}, names).verdicts
+        for v in kernels.verified(suite, {n.case: {"layers": []} for n in known}, names).verdicts
     }
-    assert [v.outcome for v in verdicts.values()] == ["equal", *["fault"] * 3, "refused"]
+    assert [v.outcome for v in verdicts.values()] == ["equal", *["fault"] * 3, "equal", "refused"]
     assert verdicts["wrong"].reason == "pytorch: loss of step 1 differs"
     assert verdicts["alone"].reason == "only bench has a row"
     assert verdicts["odd"].reason == "bench refuses it: bench: no such layer"

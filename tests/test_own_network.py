@@ -14,7 +14,7 @@ from scripts import script
 
 from crossover_bench.files import loading
 from crossover_bench.place import PACKAGE
-from crossover_bench.run import own_network
+from crossover_bench.run import own_network, run
 from crossover_bench.run.console import Failure
 from crossover_bench.shell.cli import main
 from crossover_bench.words import units
@@ -112,7 +112,8 @@ def test_what_is_no_json_is_imported_first(tmp_path, python):
     source = Path("a/net.py:make").absolute()
     command = ["-m", "crossover_bench.networks", "import", str(source), *pair, "-o", str(made)]
     assert shlex.split(made.read_text(encoding="utf-8")) == command
-    with pytest.raises(Failure, match=r"bad\.onnx was not imported"):
+    remedy = r"bad\.onnx was not imported \(above\); .* as it is: --network=FILE\.py:CALLABLE"
+    with pytest.raises(Failure, match=remedy):
         own_network.imported(["--network=bad.onnx"], lambda: python)
     plain = ["--network=b.json", "--input=3x8x8"]
     assert own_network.imported(plain, lambda: python) is plain
@@ -171,6 +172,66 @@ def test_what_bench_refuses_is_trained_as_it_is(tmp_path, python, capfd):
     with pytest.raises(Failure, match=r"forecast\.onnx was imported, and bench can't train it"):
         own_network.imported(["--network=forecast.onnx"], lambda: python)
     assert "./run: bench refuses it: --network: it takes no places" in capfd.readouterr().err
+
+
+# A bench whose rows of these networks all fail, and which says that it measured others.
+FAILING_BENCH = """
+import json, sys
+words = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
+if "--plan" in sys.argv:
+    sys.exit(0)
+print("bench:", " ".join(sys.argv[1:]), file=sys.stderr)
+paths = filter(None, words.get("network", "").split(","))
+names = [path.rsplit("/", 1)[1].rsplit("-", 1)[0] for path in paths]
+failed = {"outcome": "failed", "error_message": "the loss of step 1 differs"}
+rows = [{"configuration": {"family": "Peak"}}]
+for name in names:
+    rows += [{"configuration": {"model": f"{name}x2"}, **(failed if "odd" in name else {})}]
+rows += [{"configuration": {"model": "odd-make"}}] if "peer" in words else []
+open(words["out"], "w").write(json.dumps({"rows": rows}))
+sys.exit(any("outcome" in row for row in rows))
+"""
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_what_has_no_verified_row_is_measured_as_it_is(
+    others, tmp_path, python, monkeypatch, capfd
+):
+    monkeypatch.setattr(own_network.build, "BENCH", script(tmp_path / "bench", FAILING_BENCH))
+    script(
+        python,
+        "import json, sys\nwords = sys.argv[1:]\nout = words[words.index('-o') + 1]\n"
+        "named = out.rsplit('/', 1)[1].rsplit('-', 1)[0]\n"
+        "json.dump({'name': named, 'words': words}, open(out, 'w'))\n",
+    )
+    concluded: list[tuple[str, int]] = []
+
+    def conclude(path: Path, code: int, parsed: run.Arguments) -> int:
+        del parsed
+        concluded.append((path.name, code))
+        return code
+
+    monkeypatch.setattr(run, "conclude", conclude)
+    monkeypatch.setattr(run, "REPORT", tmp_path / "report")
+    monkeypatch.setattr(run.results, "has_new_gpu", lambda *_: False)
+    networks = "odd.py:make,odd.onnx" + (",good.py:make" if others else "")
+    words = [f"--network={networks}", "--input=4", f"--out={tmp_path / 'x.json'}", "--batch=5"]
+    parsed = run.parse([*words, f"--with-peers={python}", "--mode=eager"])
+    parsed.peers = ()
+    assert run.run_bench(parsed) == 1  # rows have failed
+    second = "x-as-it-is.json" if others else "x.json"
+    assert concluded == [("x.json", 1)] * others + [(second, 0)]
+    (spec,) = tmp_path.glob("odd-make-*.module.json")
+    made = json.loads(spec.read_text(encoding="utf-8"))["words"]
+    assert made[1] == "crossover_bench.peers.pytorch.own" and "--batch=5" in made
+    assert made[-1] == "--reason=the loss of step 1 differs"
+    said = capfd.readouterr().err
+    assert (
+        "./run: odd.py:make was imported, and has no verified row (above); it is measured" in said
+    )
+    assert "./run: odd.onnx was imported, and has no verified row (above); the module that" in said
+    last = said.rpartition("bench: ")[2]
+    assert "--program=pytorch" in last and str(spec) in last and "good" not in last
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "axes/flag.h"
 #include "base/say.h"
 #include "rows/counters.h"
 #include "rows/row.h"

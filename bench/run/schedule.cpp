@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "axes/axes.h"
+#include "axes/flag.h"
 #include "base/say.h"
 
 namespace crossover::bench {

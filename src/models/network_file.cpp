@@ -77,6 +77,11 @@ void require_that_layers_fit(const Task& task) {
   } catch (const std::overflow_error& error) {
     json::refuse("network '" + task.model.name + "'", error.what());
   }
+  if (count == 0) {
+    json::refuse("network '" + task.model.name + "'",
+                 "none of its layers has parameters, so there is nothing to train; add one that "
+                 "has, such as linear");
+  }
   if (count > most_parameters_of_a_file) {
     json::refuse("network '" + task.model.name + "'",
                  "it has " + std::to_string(count) +

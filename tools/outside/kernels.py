@@ -20,6 +20,7 @@ _FLAGS = (
     *("--benchmark_repetitions=1", "--benchmark_min_time=1e-6"),
 )
 _OWN = "bench"
+_UNTRAINED = "there is nothing to train"  # says bench of a network without parameters
 
 
 class Kernels:
@@ -54,8 +55,8 @@ class Kernels:
             files[case] = self._folder / f"{case}.json"
             files[case].write_text(json.dumps({**described, "name": case}), encoding="utf-8")
             done = self._run("--describe", f"--network={files[case]}")
-            if done.returncode:
-                last = done.stderr.strip().splitlines()[-1].replace(f"{self._folder}/", "")
+            last = (done.stderr.strip().splitlines() or [""])[-1].replace(f"{self._folder}/", "")
+            if done.returncode and (case in trained or _UNTRAINED not in last):
                 reasons[case] = f"bench refuses it: {last}"
         rows = self._rows([files[case] for case in trained if not reasons[case]])
         return reasons | {case: reasons[case] or _reason(rows.get(case, [])) for case in trained}

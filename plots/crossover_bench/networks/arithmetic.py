@@ -36,11 +36,13 @@ def add(call: Call) -> Any:
         if isinstance(partial, root_mean_square.Partial):
             return root_mean_square.after(call, partial, "add", eps)
     value = left if isinstance(left, Value) else call.value("other")
-    name, table = call.table("self" if value is right else "other")
-    if _is_bias_of_factor(call, value, name, table):
-        call.shifts(value.layer, name)
-        return value
-    summed = trained.position_embedding(call.build, call, value, name, table)
+    argument = "self" if value is right else "other"
+    summed, (name, table) = None, call.table(argument)
+    if not call.is_calculated(argument):
+        if _is_bias_of_factor(call, value, name, table):
+            call.shifts(value.layer, name)
+            return value
+        summed = trained.position_embedding(call.build, call, value, name, table)
     return summed or call.build.sum(call, value, _trained(call, "self", "other", value))
 
 
@@ -48,7 +50,10 @@ def _trained(call: Call, left: str, right: str, value: Value) -> Value:
     """Whichever of both arguments is a parameter, as a result that meets the value."""
     name = left if hasattr(call[left], "seen") else right
     size = math.prod(call[name].seen.shape)
-    return trained.operand(call, value, *call.table(name), size)
+    operand = trained.operand(call, value, *call.table(name), size)
+    for function in call[name].calculated:
+        operand = function(operand)
+    return operand
 
 
 def _is_bias_of_factor(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
@@ -96,6 +101,7 @@ def mul(call: Call) -> Any:
             whole = attention.as_layers(call, value)
             parameter, numbers = call.table(name)
             is_whole = len(np.unique(numbers)) == math.prod(call[name].seen.shape)
+            is_whole = is_whole and not call.is_calculated(name)
             product = (
                 strides.scaled(call.build, call, whole, parameter, numbers) if is_whole else None
             )

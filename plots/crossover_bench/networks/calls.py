@@ -5,7 +5,7 @@ exported graph (from_torch.py), or what a node of ONNX says (onnx_node.py)."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,12 @@ from crossover_bench.networks.values import Refused, Value, pair
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is trained. `of`: its path in the module, or its numbers. `seen`: as views show it."""
+    """What is trained. `of`: its path in the module, or its numbers. `seen`: as views show it.
+    `calculated`: functions of each of its numbers behind it, which a value that it meets has."""
 
     of: Any
     seen: Value
+    calculated: tuple[Callable[[Value], Value], ...] = ()
 
     @property
     def name(self) -> str:
@@ -90,6 +92,10 @@ class Call(ABC):
             raise self.refused(f"{what} is no layer's result")
         return parameter.of, parameter.seen.places
 
+    def is_calculated(self, argument: str) -> bool:
+        """Whether the argument is what functions make of a parameter."""
+        return bool(getattr(self.arguments[argument], "calculated", ()))
+
     def shifts(self, layer: str, parameter: Any) -> None:
         """Gives a layer that already exists this parameter as its bias."""
         step = self.build.steps[layer]
@@ -115,6 +121,8 @@ class Call(ABC):
     def _plain(self, argument: str, parameter: Any) -> Parameter:
         if not isinstance(parameter, Parameter):
             raise self.refused(f"its {argument} is calculated, not a parameter")
+        if parameter.calculated:
+            raise self.refused(f"its {argument} is calculated from {parameter.name}")
         if not parameter.seen.is_plain:
             what = f"a part of {parameter.name}, or that in another order"
             raise self.refused(f"its {argument} is {what}, and a layer takes a parameter as it is")

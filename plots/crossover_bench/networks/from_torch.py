@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from operator import getitem
 from typing import Any
@@ -22,7 +23,12 @@ from crossover_bench.networks.calls import NoLayers, Parameter
 from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
 from crossover_bench.networks.slices import joined
 from crossover_bench.networks.steps import Step
-from crossover_bench.networks.torch_operations import CALLS, VIEWS, is_read_as_it_is
+from crossover_bench.networks.torch_operations import (
+    CALLS,
+    OF_EACH_NUMBER,
+    VIEWS,
+    is_read_as_it_is,
+)
 from crossover_bench.networks.user_module import Input, in_float64
 from crossover_bench.networks.values import ReadsImages, Refused, Value, in_short
 from crossover_bench.networks.windows import Padded
@@ -273,7 +279,8 @@ class Graph:
         elif call.operation in VIEWS:
             result = self._view(call)
         elif call.operation in CALLS:
-            result = CALLS[call.operation](call)
+            is_calculated = self._reads_a_parameter_alone(call)
+            result = (self._calculated if is_calculated else CALLS[call.operation])(call)
         else:
             raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
         added = [name for name in self.build.steps if name not in before]
@@ -287,6 +294,28 @@ class Graph:
                 if isinstance(value, Value) and value.layer == first.layer:
                     self._values[other] = result.seen_as(value.places)
         return result
+
+    @staticmethod
+    def _reads_a_parameter_alone(call: Call) -> bool:
+        first, *others = call.arguments.values()
+        is_known = call.operation in OF_EACH_NUMBER and isinstance(first, Parameter)
+        return is_known and not any(
+            isinstance(other, _KNOWN_LATER) or hasattr(other, "numpy") for other in others
+        )
+
+    @staticmethod
+    def _calculated(call: Call) -> Parameter:
+        """The parameter, with the function of each of its numbers: layers where it meets a
+        value."""
+        name = next(iter(call.arguments))
+        parameter: Parameter = call[name]
+
+        def function(value: Value) -> Value:
+            of_value = copy(call)
+            of_value.arguments = {**call.arguments, name: value}
+            return attention.as_layers(call, CALLS[call.operation](of_value))
+
+        return replace(parameter, calculated=(*parameter.calculated, function))
 
     def _with_layers(self, call: Call) -> Call:
         """Makes layers of what the call reads as no layer's result, where its operation has no use

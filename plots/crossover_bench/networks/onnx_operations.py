@@ -17,6 +17,7 @@ from crossover_bench.networks import attention, root_mean_square
 from crossover_bench.networks.calls import Parameter
 from crossover_bench.networks.onnx_node import Node, exact
 from crossover_bench.networks.steps import Step
+from crossover_bench.networks.torch_operations import backwards, without_padding
 from crossover_bench.networks.values import BATCH, Value, non_defaults
 from crossover_bench.networks.windows import padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
@@ -110,15 +111,20 @@ def _pad(node: Node) -> Value:
     counts[:, slice(None) if axes is None else axes] = zeros.reshape(2, -1)
     if (mode := node.get("mode", "constant")) != "constant":
         return padded_by_itself(node, value, list(zip(*counts.tolist(), strict=True)), mode)
-    return _padded(node, counts, 0 if fill is None else exact(fill))
+    return _padded(node, value, counts, 0 if fill is None else exact(fill))
 
 
-def _padded(node: Node, counts: np.ndarray, fill: float = 0) -> Value:
-    """The first input with zeros in front of each dimension and behind it. A layer has them, as a
-    file's convolution that reads them has a padding of its own."""
+def _padded(node: Node, value: Value, counts: np.ndarray, fill: float = 0) -> Value:
+    """The value with zeros in front of each dimension and behind it. A layer has them, as a file's
+    convolution that reads them has a padding of its own."""
     pad = counts.T[::-1].ravel().tolist()
-    padded = node.call("constant_pad_nd", self=node.value(), pad=pad, value=fill)
+    padded = node.call("constant_pad_nd", self=value, pad=pad, value=fill)
     return attention.as_layers(node, padded)
+
+
+def _around(ends: Sequence[int]) -> np.ndarray:
+    """The pads of a convolution or a pool as counts for each dimension."""
+    return np.hstack([np.zeros((2, 2), dtype=int), np.reshape(ends, (2, -1))])
 
 
 def _cast(node: Node) -> Value:
@@ -306,8 +312,7 @@ def _convolution(node: Node) -> dict[str, Any]:
 def _conv(node: Node) -> Any:
     value, groups = node.value(), node.get("group", 1)
     if ends := node.pads_apart:
-        around = np.reshape(ends, (2, -1))
-        value = _padded(node, np.hstack([np.zeros((2, 2), dtype=int), around]))
+        value = _padded(node, value, _around(ends))
     operation = f"conv{node.directions}d"
     return node.call(operation, input=value, groups=groups, **_convolution(node))
 
@@ -356,20 +361,25 @@ def _pool(node: Node) -> Any:
     value = node.value()
     settings: dict[str, Any] = {"kernel_size": size, **_window(node, size)}
     settings["ceil_mode"] = bool(node.get("ceil_mode", 0))
-    if ends := node.pads_apart:
-        around = np.reshape(ends, (2, -1))
-        if not is_max and node.get("count_include_pad", 0):
-            value = _padded(node, np.hstack([np.zeros((2, 2), dtype=int), around]))
-        else:  # a window that ends behind the last place is one of ceil_mode
-            settings |= {"padding": around[0].tolist(), "ceil_mode": _ends_behind(node, around)}
+    ends, counts_padding = node.pads_apart, bool(node.get("count_include_pad", 0))
     if is_max:
         node.only(storage_order=0)
+        if ends:  # a window that ends behind the last place is one of ceil_mode
+            around = np.reshape(ends, (2, -1))
+            settings |= {"padding": around[0].tolist(), "ceil_mode": _ends_behind(node, around)}
     else:
-        settings["count_include_pad"] = bool(node.get("count_include_pad", 0))
+        settings["count_include_pad"] = counts_padding or bool(ends)
     if node.each("dilations", 1) != [1] * node.directions:
         raise node.refused(f"dilations is {node.get('dilations')}, and can only be 1")
     operation = f"{'max' if is_max else 'avg'}_pool{node.directions}d"
-    return node.call(operation, self=value, **settings)
+    if is_max or not ends:
+        return node.call(operation, self=value, **settings)
+
+    def pool(read: Value) -> Value:
+        pooled: Value = node.call(operation, self=_padded(node, read, _around(ends)), **settings)
+        return pooled
+
+    return pool(value) if counts_padding else without_padding(node, value, pool)
 
 
 def _ends_behind(node: Node, around: np.ndarray) -> bool:
@@ -489,7 +499,7 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 def _recurrent(node: Node) -> tuple[Value, Value]:
     """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
     kind = node.node.op_type.lower()
-    node.only(direction=("forward", "bidirectional"), layout=0)
+    node.only(direction=("forward", "bidirectional", "reverse"), layout=0)
     if kind == "lstm":
         node.only(input_forget=0)
     elif node.get("linear_before_reset", 0) != 1:
@@ -512,10 +522,13 @@ def _recurrent(node: Node) -> tuple[Value, Value]:
     hx = first if kind == "lstm" else first[0]
     whole = {"has_biases": True, "num_layers": 1, "batch_first": False}
     whole |= {"bidirectional": len(inputs) == 2}
-    given, last, _ = node.call(kind, input=node.inputs[0], hx=hx, params=parameters, **whole)
-    time, batch, _ = given.places.shape
-    by_direction = given.places.reshape(time, batch, len(inputs), -1)
-    return given.seen_as(
+    is_reversed = node.get("direction", "forward") == "reverse"
+    sequence = backwards(node, node.value(), 0) if is_reversed else node.value()
+    steps, last, _ = node.call(kind, input=sequence, hx=hx, params=parameters, **whole)
+    steps = backwards(node, steps, 0) if is_reversed else steps
+    time, batch, _ = steps.places.shape
+    by_direction = steps.places.reshape(time, batch, len(inputs), -1)
+    return steps.seen_as(
         by_direction.transpose(0, 2, 1, 3)
     ), last  # [time, directions, batch, size]
 

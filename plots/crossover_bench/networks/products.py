@@ -52,6 +52,14 @@ def _copied(build: Builder, at: Place, value: Value) -> Value:
 def softmax(build: Builder, at: Place, value: Value, causal: bool = False) -> Value:
     """The softmax of the last dimension. `causal`: only of heads' scores."""
     value = build.sequence(at, value)
+    if len(value.shape) > 2 and not value.time_first:  # rows of pixels, or of the input
+        copy = strides.as_rows(build, at, value)
+        if copy is None:
+            raise at.refused(
+                f"it reads rows of {shown(value.shape)}; softmax reads vectors, or sequences of "
+                "them"
+            )
+        value = copy
     heads = heads_of(value)
     if not heads or (value.rows is not None and not causal):
         return build.rowwise(at, "softmax", value, [])

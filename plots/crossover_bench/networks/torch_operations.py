@@ -20,6 +20,7 @@ from crossover_bench.networks import (
     strides,
     trained,
 )
+from crossover_bench.networks.builder import At
 from crossover_bench.networks.calls import Call, NoLayers
 from crossover_bench.networks.values import Value, both, non_defaults, pair
 from crossover_bench.networks.windows import Padded, global_max, padded, padded_by_itself
@@ -226,14 +227,18 @@ def _avg_pool2d(call: Call) -> Value:
     if "divisor_override" in call.arguments:  # of images, not of lines
         call.only(divisor_override=None)
     value = call.value()
-    pooled = _pool(call, "avg_pool2d", value)
     if call["count_include_pad"] or not call.pair("padding"):  # without any, no zeros are counted
-        return pooled
-    # Divided by the same pool of ones, which is the part of a window that is no padding.
-    first = value.seen_as(value.places[:, :1])
-    ones = call.build.elementwise(call, "affine", first, scale=0.0, shift=1.0)
-    share = _pool(call, "avg_pool2d", ones)
-    return call.build.product(call, pooled, call.build.elementwise(call, "reciprocal", share))
+        return _pool(call, "avg_pool2d", value)
+    return without_padding(call, value, lambda read: _pool(call, "avg_pool2d", read))
+
+
+def without_padding(place: At, value: Value, pool: Callable[[Value], Value]) -> Value:
+    """A mean that counts no padding: divided by the same pool of ones, which is the part of a
+    window that is no padding."""
+    pooled, first = pool(value), value.seen_as(value.places[:, :1])
+    ones = place.build.elementwise(place, "affine", first, scale=0.0, shift=1.0)
+    share = place.build.elementwise(place, "reciprocal", pool(ones))
+    return place.build.product(place, pooled, share)
 
 
 def _adaptive_pool(call: Call) -> Any:
@@ -442,9 +447,7 @@ def _both_ways(
     build, value, time = call.build, call.value(), int(settings["batch_first"])
 
     def turned(value: Value) -> Value:
-        seen = value.seen_as(np.flip(value.places, time))
-        sample = (seen.places.shape[time], seen.shape[-1])
-        return strides.rearranged(build, call, seen, sample) or seen
+        return backwards(call, value, time)
 
     for number, (ahead, back) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
         if number and dropout:
@@ -456,6 +459,13 @@ def _both_ways(
     hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
     hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
     return value, value.seen_as(hidden), NoLayers("the cell's last state")
+
+
+def backwards(place: At, value: Value, axis: int) -> Value:
+    """A copy of a sequence from its end, whose time is in that axis."""
+    seen = value.seen_as(np.flip(value.places, axis))
+    sample = (seen.places.shape[axis], seen.shape[-1])
+    return strides.rearranged(place.build, place, seen, sample) or seen
 
 
 CALLS: dict[str, Callable[[Call], Any]] = {
@@ -507,6 +517,14 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("var", "std"), arithmetic.variance),
     **{name: arithmetic.of_root(name) for name in ("sqrt", "rsqrt", "reciprocal")},
 }
+# Functions of each number by itself, which parameters alone may have.
+OF_EACH_NUMBER = frozenset(
+    (
+        *(name for name, entry in LAYERS.items() if entry.numbers is not None),
+        *("cos", "gelu", "log_sigmoid", "mish", "neg", "rsqrt", "softplus"),
+        *("add", "div", "mul", "rsub", "sub"),  # with a number
+    )
+)
 # What moves numbers and changes none. A graph says which of a user's tensors share memory only by
 # its views; a copy counts as one, because the proof finds where that would be wrong.
 VIEWS = frozenset(

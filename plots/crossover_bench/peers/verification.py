@@ -31,6 +31,11 @@ _FURTHER = 3.0
 _MOST_OF_UPDATE = 0.5
 _MOST_OF_LOSS = 1e-2
 
+_MAGNIFIES = (  # as bench says it of its own rows
+    "the network magnifies rounding: from starts that are 16 roundings off the reference's own "
+    "loss differs by 0.3 % or more, so that in float32 nothing can be verified"
+)
+
 MODULE = "module"  # the type of a layer that is a user's own module, as it is
 
 
@@ -257,7 +262,9 @@ def verified(
         try:
             losses, error, parameter_error = _errors(compared, trajectory, tolerance, task)
         except Mismatch:
-            raise mismatch from None
+            if tolerance.loss < _MOST_OF_LOSS:
+                raise mismatch from None
+            raise Mismatch(f"{mismatch}; {_MAGNIFIES}") from None
     steps = len(losses) // task.copies
     if compared is training and steps >= task.steps:
         first = losses[: task.steps * task.copies]

@@ -3,16 +3,19 @@
 they are, in PyTorch."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from crossover_bench.place import ROOT, RUN
 from crossover_bench.run import build, environment
-from crossover_bench.run.console import HOME, Failure, friendly
+from crossover_bench.run.console import HOME, Failure, friendly, say, stored
 
 FLAG = "--network="
 FOLDER = HOME / "build" / "networks"
@@ -29,6 +32,10 @@ _OF_PEERS = ("--mode=", "--devices=")
 _TRAINED = (
     *("--batch=", "--rows=", "--scale=", "--threads=", "--precision="),
     *("--optimizer=", "--lr=", "--weight-decay="),
+)
+_AS_A_MODULE = (
+    "the module that it was exported from would be trained in PyTorch as it is: "
+    "--network=FILE.py:CALLABLE"
 )
 _TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
 
@@ -55,24 +62,103 @@ def located(word: str, run: Path) -> str:
     return FLAG + ",".join(places)
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What --network names, and `how` it is to be read."""
+
+    source: Path
+    name: str  # where it is not to be that of the file and the callable
+    how: list[str]
+    batches: list[str]
+
+    @property
+    def is_json(self) -> bool:
+        return self.source.suffix == ".json"
+
+    @property
+    def is_onnx(self) -> bool:
+        return self.source.suffix.lower() == ".onnx"
+
+    @property
+    def naming(self) -> list[str]:
+        return [f"--name={self.name}"] if self.name else []
+
+    @property
+    def out(self) -> Path:
+        """A file of this source alone: others have the same name, and a run that is to go on finds
+        it by its own."""
+        mark = repr((str(self.source), *self.how, *self.naming))
+        digest = hashlib.sha256(mark.encode()).hexdigest()[:8]
+        return FOLDER / f"{_stem(self.source)}-{digest}.json"
+
+
 def imported(words: list[str], python: Callable[[], Path]) -> list[str]:
     """The words for bench, with each network in JSON; `python()` has PyTorch and onnx. A module of
     PyTorch's that the importer refuses, in its own sentence, stands there as what tells the worker
     of it (as_it_is()). Failure where that can't be trained either."""
-    sources = paths(words)
-    is_plain = all(source.suffix == ".json" for source in sources)
+    kept, sources = _sources(words)
+    is_plain = all(each.is_json for each in sources)
     if is_plain and not any(word.startswith(FLAG) and "~" in word for word in words):
         return words
+    files = [str(each.source if each.is_json else _made(each, python)) for each in sources]
+    return [*kept, FLAG + ",".join(files)]
+
+
+def unverified(words: list[str], results: Path) -> dict[Path, str]:
+    """Of the networks that imported() made of `words` those without a single row that was measured
+    in the file `results`, though it tried some; each with the reason."""
+    rows = stored(results).get("rows", [])
+    reasons = {}
+    for each in _sources(words)[1]:
+        if each.is_json or not each.out.is_file():
+            continue
+        name = json.loads(each.out.read_text(encoding="utf-8"))["name"]
+        tried = [row for row in rows if _is_of(row, name)]
+        failed = [row["error_message"] for row in tried if row.get("outcome") == "failed"]
+        if failed and all("outcome" in row for row in tried):
+            reasons[each.source] = str(failed[0])
+    return reasons
+
+
+def has_networks(results: Path) -> bool:
+    """Whether the file has a measured row of any network."""
+    rows = stored(results).get("rows", [])
+    return any("model" in row["configuration"] and "outcome" not in row for row in rows)
+
+
+def _is_of(row: dict[str, Any], name: str) -> bool:
+    """Whether the row is of that network, in any of its sizes."""
+    model = str(row["configuration"].get("model", ""))
+    return model == name or re.fullmatch(re.escape(name) + r"x[0-9.e+-]+", model) is not None
+
+
+def going_on(
+    words: list[str], reasons: dict[Path, str], python: Callable[[], Path]
+) -> tuple[list[str], list[str]]:
+    """Of networks that have no verified row, for these `reasons`: the words with which they are
+    measured as they are, and a sentence on each that is no module of PyTorch's."""
+    kept, sources = _sources(words)
+    files, left = [], []
+    for each in (each for each in sources if each.source in reasons):
+        what = f"{friendly(each.source)} was imported, and has no verified row (above)"
+        if each.is_onnx:
+            left.append(f"{what}; {_AS_A_MODULE}")
+            continue
+        say(f"{RUN}: {what}; it is measured in PyTorch as it is")
+        files.append(str(_as_it_is(each, reasons[each.source], python)))
+    return ([*kept, FLAG + ",".join(files)] if files else []), left
+
+
+def _sources(words: list[str]) -> tuple[list[str], list[_Source]]:
+    """The words that bench reads as they are, and what --network names."""
+    sources = paths(words)
     how = [word for word in words if word.startswith(_IMPORT) or _is_own_data(word)]
     kept = [word for word in words if word not in how and not word.startswith(FLAG)]
-    if is_plain:
+    if all(source.suffix == ".json" for source in sources):
         kept, how = [*kept, *how], []  # nothing is imported: bench says what it thinks of them
     batches = [word for word in words if word.startswith("--batch=")]
-    files = [
-        str(source if source.suffix == ".json" else _made(source, name, how, batches, python))
-        for source, name in zip(sources, _names(sources), strict=True)
-    ]
-    return [*kept, FLAG + ",".join(files)]
+    named = zip(sources, _names(sources), strict=True)
+    return kept, [_Source(source, name, how, batches) for source, name in named]
 
 
 def _names(sources: list[Path]) -> list[str]:
@@ -95,30 +181,23 @@ def _stem(source: Path) -> str:
     return source.stem
 
 
-def _made(
-    source: Path, name: str, how: list[str], batches: list[str], python: Callable[[], Path]
-) -> Path:
-    naming = [f"--name={name}"] if name else []
-    # A file of this source alone: others have the same name, and a run that is to go on finds it by
-    # its own.
+def _made(network: _Source, python: Callable[[], Path]) -> Path:
+    source, out = network.source, network.out
     FOLDER.mkdir(parents=True, exist_ok=True)
-    mark = hashlib.sha256(repr((str(source), *how, *naming)).encode()).hexdigest()[:8]
-    out = FOLDER / f"{_stem(source)}-{mark}.json"
     out.unlink(missing_ok=True)  # an older one is not what was asked for
-    variables = environment.variables(own_paths=True)
     of_modules = [
         word
-        for word in how
+        for word in network.how
         if re.match("--loss-function=(module$|.*:)", word) or _is_own_data(word)
     ]
     reason = f"{of_modules[0]} is of modules as they are" if of_modules else ""
     if not reason:
         command = [str(python()), "-m", "crossover_bench.networks", "import", str(source)]
-        command += [*how, *naming, "-o", str(out)]
+        command += [*network.how, *network.naming, "-o", str(out)]
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env=variables,
+            env=environment.variables(own_paths=True),
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -133,21 +212,27 @@ def _made(
         else:
             reason = (done.stderr.splitlines() or [""])[-1].removeprefix(_IMPORTER)
         is_misused = done.returncode == 2 and reason.startswith("crossover networks")
-        is_onnx = source.suffix.lower() == ".onnx"
-        if is_onnx and done.returncode == 0:
+        if network.is_onnx and done.returncode == 0:
             raise Failure(
-                f"{friendly(source)} was imported, and bench can't train it (above); a module of "
-                "PyTorch's is trained as it is: --network=FILE.py:CALLABLE"
+                f"{friendly(source)} was imported, and bench can't train it (above); {_AS_A_MODULE}"
             )
-        if is_onnx or is_misused or done.returncode == 130:
-            raise Failure(f"{friendly(source)} was not imported (above)", done.returncode or 1)
-    out = out.with_suffix(_MODULE)
+        if network.is_onnx or is_misused or done.returncode == 130:
+            is_refused = network.is_onnx and done.returncode == 1
+            remedy = f"; {_AS_A_MODULE}" if is_refused else ""
+            raise Failure(f"{friendly(source)} was not imported (above){remedy}", done.returncode)
+    return _as_it_is(network, reason, python)
+
+
+def _as_it_is(network: _Source, reason: str, python: Callable[[], Path]) -> Path:
+    """What tells the worker of a module that is measured in PyTorch. Failure where it can't be."""
+    source, out = network.source, network.out.with_suffix(_MODULE)
     out.unlink(missing_ok=True)
-    told = [word for word in (*how, *batches) if word != "--as-is"]
-    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(source))
+    told = [word for word in (*network.how, *network.batches) if word != "--as-is"]
+    name = network.name or re.sub(r"[^A-Za-z0-9._-]+", "-", _stem(source))
     command = [str(python()), "-m", _WORKER, "make", str(source), *told]
     command += ["--name", name, "-o", str(out), f"--reason={reason}"]
-    variables |= {"CUDA_VISIBLE_DEVICES": ""}  # it is tried on the CPU
+    # It is tried on the CPU.
+    variables = environment.variables(own_paths=True) | {"CUDA_VISIBLE_DEVICES": ""}
     code = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, check=False).returncode
     if code != 0:
         raise Failure(f"{friendly(source)} can't be trained (above)", code)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -505,12 +506,14 @@ def pythons_of(parsed: Arguments, command: list[str]) -> dict[str, Path]:
 
 
 def run_bench(parsed: Arguments) -> int:
-    """Measure what is asked for, beside whatever else, and show what came of it."""
+    """Measure what is asked for, beside whatever else, and show what came of it. Imported networks
+    that have no verified row then are measured as they are."""
 
     def python() -> Path:
         return peers.python_of("pytorch", parsed.peers_python)
 
-    parsed.bench = own_network.imported(parsed.bench, python)
+    asked = parsed.bench
+    parsed.bench = own_network.imported(asked, python)
     if parsed.only_tells:
         return measure([str(build.BENCH), *own_network.as_it_is(parsed.bench, python)])
 
@@ -519,6 +522,32 @@ def run_bench(parsed: Arguments) -> int:
         path = with_other(parsed, command)
     else:
         path = parsed.out or destination(parsed, command)
+    code, written = run_words(parsed, command, path, python)
+    if code != 1 or written is None or parsed.measures_builds:
+        return conclude(written, code, parsed)
+    if not (reasons := own_network.unverified(asked, written)):
+        return conclude(written, code, parsed)
+    has_others = own_network.has_networks(written)
+    if has_others:
+        conclude(written, code, parsed)
+    words, left = own_network.going_on(asked, reasons, python)
+    for sentence in left:
+        say(f"{RUN}: {sentence}")
+    if not words:
+        return code if has_others else conclude(written, code, parsed)
+    words = [word for word in words if not word.startswith((*OUTPUTS, "--resume"))]
+    path = path.with_stem(f"{path.stem}-as-it-is") if has_others else path
+    parsed.peers, parsed.resume = (), False
+    command = [str(build.BENCH), *words, f"--out={path}"]
+    after, written = run_words(parsed, command, path, python)
+    return max(code, conclude(written, after, parsed))
+
+
+def run_words(
+    parsed: Arguments, command: list[str], path: Path, python: Callable[[], Path]
+) -> tuple[int, Path | None]:
+    """Has bench measure what `command` says into the file `path`. Its exit code, and where its rows
+    are, if it wrote any."""
     asked, command = command, own_network.as_it_is(command, python, bool(parsed.peers))
     parsed.networks = own_network.paths(command)
     parsed.modules = own_network.modules(asked)
@@ -536,7 +565,7 @@ def run_bench(parsed: Arguments) -> int:
     finally:
         if parsed.out is None:
             results.remove_if_empty(path)
-    return conclude(results.written(path, before), code, parsed)
+    return code, results.written(path, before)
 
 
 def main(arguments: list[str]) -> int:

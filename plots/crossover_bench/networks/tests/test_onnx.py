@@ -534,6 +534,17 @@ def test_a_series_of_columns_is_a_line_that_is_read_as_a_sequence(capsys, tmp_pa
     assert described["input"]["shape"] == [5, 1, 7] and kinds(described)[-1] == end
 
 
+@pytest.mark.parametrize(("axis", "before"), [(1, "as_strided"), (2, "to_sequence")])
+def test_a_softmax_of_an_inputs_rows_reads_a_sequence(capsys, tmp_path, axis, before):
+    nodes = [
+        onnx.helper.make_node("Softmax", ["x"], ["s"], axis=axis),
+        onnx.helper.make_node("Flatten", ["s"], ["f"]),
+        onnx.helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, {"w": numbers(20, 3)}, x=["n", 4, 5])
+    assert kinds(imported(capsys, path))[:2] == [before, "softmax"]
+
+
 def test_a_sum_of_any_number_of_values_is_added_by_twos(capsys, tmp_path):
     nodes = [
         onnx.helper.make_node("Relu", ["x"], ["a"]),
@@ -583,6 +594,10 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
             *({}, ["avg_pool2d", "slice", "affine", "avg_pool2d", "reciprocal"]),
         ),
         (("AveragePool", {"pads": [0, 0, 1, 1], "count_include_pad": 1}), {}, ["pad"]),
+        (
+            ("AveragePool", {"pads": [2, 0, 1, 1]}),
+            *({}, ["pad", "avg_pool2d", "slice", "affine", "pad", "avg_pool2d", "reciprocal"]),
+        ),
         *(
             (("Pad", {"mode": mode}), {"p": np.array([0, 0, 1, 2, 0, 0, 2, 1])}, [])
             for mode in ("reflect", "edge", "wrap")
@@ -633,6 +648,23 @@ def test_a_recurrence_goes_both_ways(capsys, tmp_path, kind):
     network = zoo.By(lambda m, x: m.out(m.rnn(x)[0]), rnn=rnn, out=nn.Linear(12, 2))
     path = old(tmp_path / "net.onnx", lambda: network, torch.randn(1, 7, 5))
     assert kinds(imported(capsys, path, MSE)).count(kind.lower()) == 2
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("GRU", 3), ("LSTM", 4)])
+def test_a_recurrence_goes_backwards(capsys, tmp_path, kind, gates):
+    node = onnx.helper.make_node
+    before = {"linear_before_reset": 1} if kind == "GRU" else {}
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+        node(kind, ["t", "w", "r", "b"], ["h"], hidden_size=6, direction="reverse", **before),
+        node("Squeeze", ["h", "axis"], ["s"]),
+        node("Transpose", ["s"], ["y"], perm=[1, 0, 2]),
+    ]
+    constants = {"w": numbers(1, gates * 6, 5), "r": numbers(1, gates * 6, 6)}
+    constants |= {"b": numbers(1, gates * 12), "axis": np.array([1])}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 7, 5])
+    wanted = ["to_sequence", "as_strided", kind.lower(), "as_strided"]
+    assert kinds(imported(capsys, path, MSE))[:4] == wanted
 
 
 @pytest.mark.parametrize("name", ["TorchvisionVit", "encoder", "Tagger"])

@@ -215,6 +215,30 @@ def test_a_parameter_of_any_shape_is_an_operand(do, members, wanted):
     assert {"position_embedding", "as_strided"} <= set(kinds(described))
 
 
+@pytest.mark.parametrize(
+    ("do", "shape", "layers"),
+    [
+        (lambda m, x: m.fc(x * m.p.exp()), (), ["exp", "multiply"]),
+        (lambda m, x: m.fc(torch.sigmoid(m.p) + x), (12,), ["sigmoid", "add"]),
+        (
+            lambda m, x: m.fc(x / (1 - m.p.tanh())),
+            (1, 12),
+            ["tanh", "affine", "reciprocal", "multiply"],
+        ),
+    ],
+)
+def test_functions_of_a_parameter_stand_behind_it(do, shape, layers):
+    described, _ = told(zoo.By(do, fc=nn.Linear(12, 3), p=nn.Parameter(torch.rand(shape))), ROW)
+    behind = kinds(described)[kinds(described).index("position_embedding") + 1 :]
+    assert [kind for kind in behind if kind != "as_strided"] == [*layers, "linear"]
+
+
+def test_a_weight_that_is_calculated_is_refused():
+    members = {"p": trained(3, 12)}
+    with pytest.raises(Refused, match="its weight is calculated from p"):
+        told(zoo.By(lambda m, x: nn.functional.linear(x, m.p.exp()), **members), ROW)
+
+
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_an_image_is_padded_with_its_own_numbers(mode):
     conv = nn.Conv2d(3, 4, 3, padding=2, padding_mode=mode)

@@ -91,6 +91,30 @@ def test_it_is_verified_against_its_own_float64(name, tmp_path):
     assert facts["launches"] > 5 and facts["bytes"] > 4 * facts["params"] and facts["cost"]
 
 
+SINES = """
+class Net(nn.Module):
+  def __init__(self):
+    super().__init__()
+    self.layers = nn.ModuleList(nn.Linear(4 if n == 0 else 64, 64) for n in range(6))
+    self.last = nn.Linear(64, 2)
+  def forward(self, x):
+    for layer in self.layers:
+      x = torch.sin(30 * layer(x))
+    return self.last(x)
+def make(): return Net()
+"""
+
+
+WRONG = "return self.a(x) * (1.01 if self.a.weight.dtype == torch.float32 else 1)"
+
+
+@pytest.mark.parametrize(("body", "magnifies"), [(SINES, True), (WRONG, False)])
+def test_what_magnifies_rounding_is_told_apart_from_what_is_wrong(body, magnifies, tmp_path):
+    given = answer(written(tmp_path, body, loss="mse"), tmp_path)
+    assert "the loss of step 1 is" in given["error_message"]
+    assert ("the network magnifies rounding: from starts" in given["error_message"]) is magnifies
+
+
 TWO = """
 class Net(nn.Module):
   def __init__(self):
