@@ -61,8 +61,8 @@ def test_a_network_without_a_verified_row_is_a_fault(tmp_path):
         f"""
 import json, sys
 if "--describe" in sys.argv:
-    said = {{"odd": "no such layer", "bare": "x.json: network 'x': there is nothing to train"}}
-    sys.exit(next((f"bench: {{what}}" for name, what in said.items() if name in sys.argv[-1]), 0))
+    texts = {{"odd": "no such layer", "bare": "x.json: network 'x': there is nothing to train"}}
+    sys.exit(next((f"bench: {{what}}" for name, what in texts.items() if name in sys.argv[-1]), 0))
 out = sys.argv[-1].removeprefix("--out=")
 assert "odd.json" not in " ".join(sys.argv)
 open(out, "w").write(json.dumps({{"rows": {json.dumps(rows).replace("true", "True")}}}))

@@ -225,12 +225,15 @@ def test_what_has_no_verified_row_is_measured_as_it_is(
     made = json.loads(spec.read_text(encoding="utf-8"))["words"]
     assert made[1] == "crossover_bench.peers.pytorch.own" and "--batch=5" in made
     assert made[-1] == "--reason=the loss of step 1 differs"
-    said = capfd.readouterr().err
+    printed = capfd.readouterr().err
     assert (
-        "./run: odd.py:make was imported, and has no verified row (above); it is measured" in said
+        "./run: odd.py:make was imported, and has no verified row (above); it is measured"
+        in printed
     )
-    assert "./run: odd.onnx was imported, and has no verified row (above); the module that" in said
-    last = said.rpartition("bench: ")[2]
+    assert (
+        "./run: odd.onnx was imported, and has no verified row (above); the module that" in printed
+    )
+    last = printed.rpartition("bench: ")[2]
     assert "--program=pytorch" in last and str(spec) in last and "good" not in last
 
 
