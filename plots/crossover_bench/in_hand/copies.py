@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from crossover_bench.in_hand.kept import AskError
+from crossover_bench.peers.pytorch.devices import empty_cache
 from crossover_bench.peers.pytorch.user_file import failure
 from crossover_bench.words.text import printable
 
@@ -133,4 +134,4 @@ def released(devices: Iterable[torch.device]) -> None:
     """Memory of copies that are gone is the user's again."""
     for kind in {device.type for device in devices} - {"cpu"}:
         with suppress(RuntimeError):  # of a GPU that fails
-            getattr(torch, kind).empty_cache()
+            empty_cache(kind)

@@ -25,12 +25,12 @@ _IMPORTER = "crossover networks: "
 # Of modules as they are (docs/method/peers.md): what their worker is, and what it is told.
 _WORKER, _MODULE = "crossover_bench.peers.pytorch.own", ".module.json"
 _TRAINING = ("Epoch", "Minibatch")
-_OF_PEERS = ("--mode=", "--devices=")
+_OF_PEERS = ("--mode=", "--devices=", "--torch-device=")
 _TRAINED = (
     *("--batch=", "--rows=", "--scale=", "--threads=", "--precision="),
     *("--optimizer=", "--lr=", "--weight-decay="),
 )
-_TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
+_TOLD = (*_TRAINED, *_OF_PEERS)
 
 
 def paths(words: list[str]) -> list[Path]:
@@ -196,7 +196,7 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             told += [f"--family={','.join(trained)}"] if trained else []
     told.append(FLAG + ",".join(map(str, taken)))
     of_peers = () if with_peers else _OF_PEERS
-    kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]
+    kept = [word for word in words if not word.startswith((FLAG, *of_peers))]
     if others:
         kept.append(FLAG + ",".join(others))
     else:
