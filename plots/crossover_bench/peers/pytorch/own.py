@@ -281,7 +281,7 @@ def _server() -> argparse.ArgumentParser:
     add("--family", type=_listed(_one_of(*TRAINING)))
     add("--mode", type=_listed(_one_of(*MODES)), default=list(MODES))
     add("--devices", type=_listed(_one_of(*DEVICES)), default=list(DEVICES))
-    add("--torch-device", type=_one_of(*devices.kinds()), default="")
+    add("--torch-device", type=_one_of(*devices.kinds()))
     add("--optimizer", type=_one_of(*_RATES), default="sgd")
     add("--lr", type=float)
     add("--weight-decay", type=float)
