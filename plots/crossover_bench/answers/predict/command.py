@@ -42,7 +42,7 @@ from crossover_bench.answers.predict.ways import (
     PYTORCH_WAY,
     Way,
 )
-from crossover_bench.counts.cards import Card, load_cards
+from crossover_bench.counts.cards import Card, load_cards, load_others
 from crossover_bench.counts.cost import CostError
 from crossover_bench.counts.mlp import PRECISIONS
 from crossover_bench.files import loading
@@ -127,7 +127,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         if options.gpus:
-            print_tables([cards_table(load_cards())], options)
+            print_tables([cards_table({**load_cards(), **load_others()})], options)
             return complain([])
         cards = chosen_cards(options.gpu)
         _, second = asked_of_times("predict", options)

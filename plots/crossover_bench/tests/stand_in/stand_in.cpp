@@ -116,7 +116,9 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<device_type> {
   c10::Stream getNewStream(c10::Device of, int /*priority*/) const override {
     return getStream(of);
   }
-  c10::Stream exchangeStream(c10::Stream of) const noexcept override { return getStream(of.device()); }
+  c10::Stream exchangeStream(c10::Stream of) const noexcept override {
+    return getStream(of.device());
+  }
   void record(void** /*event*/, const c10::Stream& /*stream*/, c10::DeviceIndex /*device*/,
               c10::EventFlag /*flag*/) const override {}
   void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}

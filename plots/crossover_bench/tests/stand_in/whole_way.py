@@ -90,7 +90,7 @@ def of_worker(device: StandIn) -> dict[str, Any]:
     by_script = {row.get("script", "lean"): row for row in there if row["device"] != "cpu"}
     for script, row in by_script.items():
         told[script] = rows_of(rows, device, row, HEART)
-    with mock.patch(f"{Rows.__module__.replace('__main__', 'training')}.waits_for", _waits_for_none):
+    with mock.patch("crossover_bench.peers.pytorch.training.waits_for", _waits_for_none):
         told["without a wait"] = rows_of(rows, device, by_script["lean"], HEART)
     return told
 
