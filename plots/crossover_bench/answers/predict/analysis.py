@@ -91,12 +91,10 @@ def predict_draws(
     """The same in each draw. All networks, cards and numbers of rows have the same draws. `call`
     are those of the seconds of a call of PyTorch's that starts work on a GPU, where more is known
     of its machine than of others."""
-    if way.loop == OURS and card.maker != NVIDIA:
-        return "our own programs run on NVIDIA's GPUs alone"
+    if problem := _why_not(cost, card, way):
+        return problem
     if way.execution == AUTO:
         return _auto_draws(fit, cost, card, way, steps)
-    if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
-        return TOO_LARGE
     cost = with_updates(cost)
     needs = our_demand(cost, card, way, steps)
     if isinstance(needs, str):
@@ -115,6 +113,14 @@ def predict_draws(
     theirs = step_draws(fit, operations_of(cost), cost.precision, card, count=count, call=call)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
     return whole_seconds(theirs, steps, beside)
+
+
+def _why_not(cost: Cost, card: Card, way: Way) -> str:
+    """Why the card trains nothing so, a phrase; empty where it does."""
+    if way.loop == OURS and card.maker != NVIDIA:
+        return "our own programs run on NVIDIA's GPUs alone"
+    held = card.figure("memory_bytes") or math.inf
+    return TOO_LARGE if (memory_of(cost, "cuda") or 0.0) > held else ""
 
 
 def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:

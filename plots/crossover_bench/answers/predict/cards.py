@@ -29,7 +29,9 @@ _NEEDED = ("tflops", "bandwidth")
 _OF_A_MULTIPROCESSOR = 0.55e12
 _OF_NPUS = re.compile(r"\bnpu|neural engine|hexagon|xdna")
 _OF_AMD = re.compile(r"\b(amd|radeon|rdna|rx[ _-]?\d)")
-_NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9]")
+_NO_PART_OF_NAMES = re.compile(
+    r"nvidia|geforce|tesla|amd|radeon|instinct|intel|graphics|card|gpu|[^a-z0-9]"
+)
 
 
 def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
