@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossover_bench.peers.pytorch import devices
 from crossover_bench.words.text import printable
 
 # By the major version of CUDA, the oldest driver that runs what was built for it:
@@ -103,6 +102,9 @@ def pytorch_words() -> str:
             "This copy has no bench, and this Python no PyTorch: with one, crossover_bench.ask "
             "measures your training loop, and two any functions."
         )
+    # NumPy and the like: ./run starts without them.
+    from crossover_bench.peers.pytorch import devices  # noqa: PLC0415
+
     kind = devices.first()
     if not kind:
         return (
