@@ -485,7 +485,7 @@ def test_wsl_is_known_by_its_kernel_and_the_device_that_windows_lends(
     kernel, has_device, told, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(drivers, "nvidia_driver", lambda: "")
-    monkeypatch.setattr(drivers.sys, "platform", "linux")
+    monkeypatch.setattr(sys, "platform", "linux")
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "dev").mkdir()
     if kernel is not None:
@@ -497,6 +497,6 @@ def test_wsl_is_known_by_its_kernel_and_the_device_that_windows_lends(
 
 
 def test_a_mac_is_told_of_mps(monkeypatch, tmp_path):
-    monkeypatch.setattr(drivers.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     (sentence,) = drivers.words(root=tmp_path)
     assert "PyTorch, by its device mps" in sentence and "NVIDIA" not in sentence

@@ -14,6 +14,7 @@ import pytest
 
 from crossover_bench.tests import stand_in
 
+pytestmark = pytest.mark.slow  # 15 s of a compiler, and as much of sleep
 _SLEEP = 4e-3  # as whole_way.py has it
 
 
