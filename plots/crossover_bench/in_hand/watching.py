@@ -79,8 +79,8 @@ def _changes(seen: Watched) -> Iterator[str]:
         )
     if seen.on_gpu and seen.host >= _MUCH:
         yield (
-            "The GPU waits for Python: larger batches, torch.compile or a graph of a step take up to "
-            f"{_percent(seen.host)} off a step; a faster GPU takes nothing of that off."
+            "The GPU waits for Python: larger batches, torch.compile or a graph of a step take up "
+            f"to {_percent(seen.host)} off a step; a faster GPU takes nothing of that off."
         )
     if seen.device >= _MUCH:
         if seen.on_gpu:

@@ -111,7 +111,7 @@ def pytorch_words() -> str:
             "This copy has no bench, and PyTorch sees no GPU here: crossover_bench.ask measures "
             "the CPU, and predicts cards."
         )
-    name = devices.name_of(devices.of_row({"device": kind, "torch_device": kind}))
+    name = devices.name_of(devices.of_kind(kind))
     return (
         f"This copy has no bench; PyTorch sees {printable(name, 60)} ({kind}), which "
         "crossover_bench.ask and two measure."

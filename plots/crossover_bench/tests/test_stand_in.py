@@ -64,3 +64,4 @@ def test_a_module_as_it_is_finds_the_device_by_itself(told):
 
 def test_two_functions_take_it_as_a_side(told):
     assert "cpu and gpu: with the data there the CPU wins at every size" in told["two"]["text"]
+    assert told["two"]["gpu"] == stand_in.NAME

@@ -49,7 +49,11 @@ def first() -> str:
 def of_row(configuration: Configuration) -> Any:
     """The torch.device that computes a row."""
     is_on_gpu = configuration["device"] != "cpu"
-    kind = configuration.get("torch_device", TORCH_DEVICES[0]) if is_on_gpu else "cpu"
+    return of_kind(configuration.get("torch_device", TORCH_DEVICES[0]) if is_on_gpu else "cpu")
+
+
+def of_kind(kind: str) -> Any:
+    """The first torch.device of that kind."""
     return import_module("torch").device(kind)
 
 

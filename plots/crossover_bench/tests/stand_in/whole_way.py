@@ -111,7 +111,7 @@ def of_module(device: StandIn, folder: Path) -> Any:
     return {"row": there, **rows_of(rows, device, there, None)}
 
 
-def of_two() -> dict[str, Any]:
+def of_two(folder: Path) -> dict[str, Any]:
     """Of a function on either side."""
     answer = crossover_bench.two(
         cpu=lambda x: np.square(x) + 1,
@@ -121,14 +121,16 @@ def of_two() -> dict[str, Any]:
         seconds=2,
         to={"gpu": KIND},
     )
-    return {"text": str(answer)}
+    answer.save(folder / "two.json")
+    context = json.loads((folder / "two.json").read_text("utf-8"))["context"]
+    return {"text": str(answer), "gpu": context["gpu"]}
 
 
 def main(library: str) -> None:
     device = StandIn(Path(library))
     torch.set_num_threads(1)
     device.sleep(SLEEP)
-    told = {"ask": asked(device), "two": of_two()}
+    told = {"ask": asked(device), "two": of_two(Path(library).parent)}
     device.sleep(0)
     told["worker"] = of_worker(device)
     told["module"] = of_module(device, Path(library).parent)
