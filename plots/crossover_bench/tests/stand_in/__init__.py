@@ -5,6 +5,8 @@
 import ctypes
 import subprocess
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,8 @@ class StandIn:
         torch.ops.load_library(library)
         self._functions = ctypes.CDLL(str(library))
         self._functions.stand_in_sleep.argtypes = [ctypes.c_long]
-        self._functions.stand_in_kernels.restype = ctypes.c_long
+        for name in ("kernels", "pending"):
+            getattr(self._functions, f"stand_in_{name}").restype = ctypes.c_long
         torch.utils.rename_privateuse1_backend(KIND)
         torch._register_device_module(KIND, self._module())
 
@@ -53,6 +56,20 @@ class StandIn:
     def sleep(self, seconds: float) -> None:
         """Of each kernel, before it computes."""
         self._functions.stand_in_sleep(round(1e9 * seconds))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """It begins nothing; who waits for it in the body waits for ever."""
+        self._functions.stand_in_hold(1)
+        try:
+            yield
+        finally:
+            self._functions.stand_in_hold(0)
+
+    @property
+    def pending(self) -> int:
+        """What it has not done yet."""
+        return int(self._functions.stand_in_pending())
 
     @property
     def kernels(self) -> int:

@@ -48,6 +48,18 @@ class Queue {
     changed_.wait(lock, [this] { return works_.empty(); });
   }
 
+  /// While it is held, nothing begins.
+  void hold(bool is_held) {
+    const std::lock_guard lock(mutex_);
+    is_held_ = is_held;
+    changed_.notify_all();
+  }
+
+  long pending() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<long>(works_.size());
+  }
+
   std::atomic<long> nanoseconds{0};  ///< that each kernel sleeps
   std::atomic<long> kernels{0};      ///< done so far
 
@@ -56,7 +68,7 @@ class Queue {
     const at::AutoDispatchBelowADInplaceOrView no_gradients;
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [this] { return !works_.empty(); });
+      changed_.wait(lock, [this] { return !works_.empty() && !is_held_; });
       const std::function<void()> work = works_.front();
       lock.unlock();
       work();
@@ -66,6 +78,7 @@ class Queue {
     }
   }
 
+  bool is_held_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> works_;
@@ -352,5 +365,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 extern "C" {
 void stand_in_wait() { queue().wait(); }
 void stand_in_sleep(long nanoseconds) { queue().nanoseconds = nanoseconds; }
+void stand_in_hold(int is_held) { queue().hold(is_held != 0); }
+long stand_in_pending() { return queue().pending(); }
 long stand_in_kernels() { return queue().kernels; }
 }

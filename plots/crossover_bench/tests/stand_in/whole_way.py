@@ -71,10 +71,13 @@ def rows_of(rows: Rows, device: StandIn, configuration: dict[str, str], told: An
     devices.waits_for(torch.device(KIND))()
     kernels = device.kernels - before
     device.sleep(SLEEP)
+    work.run()
+    pending = device.pending
     times = rows.repeat("row", 1e-3)["times"]
     rows.release("row")
     facts = made["facts"]["verification"]
-    return {"seconds": times["real_time"] / 1e3, "kernels": kernels, "verification": facts}
+    seconds = times["real_time"] / 1e3
+    return {"seconds": seconds, "kernels": kernels, "pending": pending, "verification": facts}
 
 
 def of_worker(device: StandIn) -> dict[str, Any]:
@@ -91,7 +94,15 @@ def of_worker(device: StandIn) -> dict[str, Any]:
     for script, row in by_script.items():
         told[script] = rows_of(rows, device, row, HEART)
     with mock.patch("crossover_bench.peers.pytorch.training.waits_for", _waits_for_none):
-        told["without a wait"] = rows_of(rows, device, by_script["lean"], HEART)
+        rows.prepare("row", by_script["lean"], HEART)
+    work: Any = rows._rows["row"].work
+    work.batches = []  # of whose steps some operations wait by themselves
+    numbers = torch.zeros(4, device=KIND)
+    devices.waits_for(torch.device(KIND))()
+    with device.held():
+        numbers.add_(1)
+        work.run()
+        told["pending without a wait"] = device.pending
     return told
 
 
