@@ -86,6 +86,28 @@ TEST(Turbo, IsToldByEitherOfTheDriversOfClocks) {
   EXPECT_EQ(turbo(root), std::nullopt);
 }
 
+TEST(WslGpu, IsToldByTheKernelAndTheDeviceOfWindows) {
+  namespace files = std::filesystem;
+  const files::path root = files::temp_directory_path() / ("wsl-" + std::to_string(getpid()));
+  const auto told = [&](const char* kernel, bool has_device) {
+    files::create_directories(root / "proc/sys/kernel");
+    files::create_directories(root / "dev");
+    std::ofstream(root / "proc/sys/kernel/osrelease") << kernel << "\n";
+    if (has_device) {
+      std::ofstream(root / "dev/dxg") << "";
+    }
+    const std::optional<bool> found = wsl_gpu(root);
+    files::remove_all(root);
+    return found;
+  };
+  EXPECT_EQ(told("6.6.87.2-microsoft-standard-WSL2", true), true);
+  EXPECT_EQ(told("6.6.87.2-microsoft-standard-WSL2+", false), false);
+  EXPECT_EQ(told("4.4.0-19041-Microsoft", false), false);
+  EXPECT_EQ(told("6.1.0-40-amd64", false), std::nullopt);
+  EXPECT_EQ(told("6.1.0-40-amd64", true), std::nullopt);
+  EXPECT_EQ(wsl_gpu(root), std::nullopt);
+}
+
 TEST(ThisMachine, IsDescribed) {
   const Machine machine = this_machine();
   EXPECT_FALSE(machine.id.empty());

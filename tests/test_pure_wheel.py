@@ -77,3 +77,5 @@ def test_it_is_for_every_system_and_says_what_it_lacks(wheel, tmp_path):
         refused = python(site, _AS_ON_WINDOWS, *words)
         assert refused.returncode == 2 and "Traceback" not in refused.stderr
     assert "this copy has no bench and measures no networks" in python(site, _AS_ON_WINDOWS).stderr
+    checked = python(site, _AS_ON_WINDOWS, "--check")
+    assert checked.returncode == 0 and "This copy has no bench" in checked.stderr, checked.stderr

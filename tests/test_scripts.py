@@ -140,6 +140,23 @@ def test_a_run_whose_rows_nobody_chooses_looks_for_a_pytorch(words, looks, monke
     assert "pytorch" not in run.pythons_of(parsed, command) and command == ["bench"]
 
 
+@pytest.mark.parametrize(
+    ("words", "has_gpu", "told"),
+    [
+        ([], False, ["--torch-device=mps"]),
+        ([], True, []),
+        (["--cuda=off"], False, []),
+    ],
+)
+def test_the_gpu_that_pytorch_alone_sees_is_measured(words, has_gpu, told, monkeypatch, capsys):
+    monkeypatch.setattr(peers, "found", lambda: peers.Found(Path("/x/python"), "2.9", "mps"))
+    monkeypatch.setattr(run.results, "has_gpu", lambda _: has_gpu)
+    command = ["bench"]
+    run.pythons_of(run.parse(words), command)
+    assert [word for word in command if word.startswith(peers.TORCH_DEVICE)] == told
+    assert ("PyTorch's is measured, too (mps)" in capsys.readouterr().err) == bool(told)
+
+
 def test_a_python_that_does_not_answer_is_not_waited_for(places, monkeypatch):
     monkeypatch.setattr(peers, "_SECONDS_TO_FIND", 0.1)
     python = places / "path" / "bin" / "python3"

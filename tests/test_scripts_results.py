@@ -181,7 +181,6 @@ def test_each_flag_is_known_to_be_harmless_or_not():
     unsafe = {"--peer", "--meter", "--out", "--benchmark_out", "--budget", "--resume", "--network"}
     unsafe |= {"--data", "--when-answered"}
     of_others = {flag for each in FRAMEWORKS.values() for flag in each.flags}
-    of_others |= {"--torch-device"}
     tells = run.TELLING | {"--network-schema", "--worker", "--version", "--help"}
     known = resume.HARMLESS - of_others
     assert known | unsafe | tells == {*told} and not known & (unsafe | tells)

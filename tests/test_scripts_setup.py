@@ -15,7 +15,7 @@ import pytest
 from scripts import ROOT, ran, refused, script
 
 from crossover_bench.place import ALONE
-from crossover_bench.run import build, console, cuda, environment, packages, run
+from crossover_bench.run import build, console, cuda, drivers, environment, packages, run
 from crossover_bench.run.environment import Environment
 from crossover_bench.shell import command
 
@@ -447,3 +447,56 @@ def test_a_toolkit_that_lacks_something_is_told(configured, capsys):
     assert capsys.readouterr().err == ""
     assert "-DCROSSOVER_CUDA=AUTO" in configured(choice=cuda.Choice("/n", "13.0", required=False))
     assert "  building without CUDA: there is no cublasLt\n" in capsys.readouterr().err
+
+
+# --- what --check says of drivers
+
+
+_IN_PYTORCH = "crossover_bench.ask and two measure the GPU in your own PyTorch"
+
+
+@pytest.mark.parametrize(
+    ("driver", "major", "starts", "measures"),
+    [
+        ("", 13, "No NVIDIA driver is here, and bench's GPU part needs 580 or newer", False),
+        ("570.86.16", 13, "NVIDIA's driver here is 570.86.16, and bench needs 580", False),
+        ("570.86.16", 12, "NVIDIA's driver here is 570.86.16, which is what bench needs", True),
+        ("580.65.06", 13, "NVIDIA's driver here is 580.65.06, which is what bench needs", True),
+    ],
+)
+def test_a_sentence_names_the_driver_the_one_needed_and_what_does_without(
+    driver, major, starts, measures
+):
+    told = drivers.nvidia_words(driver, major)
+    assert told.startswith(starts) and (_IN_PYTORCH in told) != measures
+
+
+@pytest.mark.parametrize(
+    ("kernel", "has_device", "told"),
+    [
+        ("6.6.87.2-microsoft-standard-WSL2", True, "WSL 2 with a GPU (/dev/dxg)"),
+        ("6.6.87.2-microsoft-standard-WSL2", False, "Windows lends it no GPU"),
+        ("4.4.0-19041-Microsoft", False, "WSL 1, which has no GPU"),
+        ("6.1.0-40-amd64", True, ""),
+        (None, False, ""),
+    ],
+)
+def test_wsl_is_known_by_its_kernel_and_the_device_that_windows_lends(
+    kernel, has_device, told, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(drivers, "nvidia_driver", lambda: "")
+    monkeypatch.setattr(sys, "platform", "linux")
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "dev").mkdir()
+    if kernel is not None:
+        (tmp_path / "proc/sys/kernel/osrelease").write_text(f"{kernel}\n", encoding="utf-8")
+    if has_device:
+        (tmp_path / "dev/dxg").touch()
+    first, *others = drivers.words(root=tmp_path)
+    assert told in first and len(others) == bool(told)
+
+
+def test_a_mac_is_told_of_mps(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    (sentence,) = drivers.words(root=tmp_path)
+    assert "PyTorch, by its device mps" in sentence and "NVIDIA" not in sentence

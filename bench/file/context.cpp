@@ -221,7 +221,8 @@ Json machine_json(const Devices& devices) {
           {"gpu", gpu},
           {"gpu_reason", devices.gpu_reason()},
           {"os", machine.os},
-          {"kernel", machine.kernel}};
+          {"kernel", machine.kernel},
+          {"wsl_gpu", machine.wsl_gpu ? Json(*machine.wsl_gpu) : Json(nullptr)}};
 }
 
 Json software_json(const Devices& devices) {

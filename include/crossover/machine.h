@@ -27,6 +27,7 @@ struct Machine {
   /// Whether a hypervisor says that it is one of its machines, whose cores may be another's
   /// hardware threads; absent where that is not told.
   std::optional<bool> is_virtual;
+  std::optional<bool> wsl_gpu;  ///< in WSL, whether Windows lends it a GPU; absent elsewhere
   std::string simd;  ///< widest vector instructions: "sse2", "avx2", "avx512", "amx", "neon"
   std::int64_t memory_bytes = 0;
   std::string os, kernel;
@@ -38,6 +39,10 @@ std::optional<bool> turbo(const std::filesystem::path& root = "/");
 
 /// Whether the text of /proc/cpuinfo has the flag of a hypervisor's machine; absent without flags.
 std::optional<bool> is_virtual(const std::string& cpuinfo);
+
+/// Whether Windows lends its Linux (WSL) a GPU, by /dev/dxg; absent where the kernel is not WSL's.
+/// `root`: below which /proc and /dev are, for tests.
+std::optional<bool> wsl_gpu(const std::filesystem::path& root = "/");
 
 /// Read from /proc and /sys; what can't be read keeps its default.
 Machine this_machine();

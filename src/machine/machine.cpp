@@ -229,6 +229,15 @@ std::optional<bool> is_virtual(const std::string& cpuinfo) {
   return all.empty() ? std::nullopt : std::optional(all.contains("hypervisor"));
 }
 
+std::optional<bool> wsl_gpu(const std::filesystem::path& root) {
+  const RegularExpression of_wsl("microsoft|wsl", RegularExpression::Case::ignored);
+  const auto kernel = first_line(root / "proc/sys/kernel/osrelease");
+  if (!kernel || !of_wsl.is_in(*kernel)) {
+    return std::nullopt;
+  }
+  return std::filesystem::exists(root / "dev/dxg");
+}
+
 Machine this_machine() {
   Machine machine;
   const std::string cpuinfo = text_of("/proc/cpuinfo");
@@ -248,6 +257,7 @@ Machine this_machine() {
   machine.quota = control_group().quota;
   machine.turbo = turbo();
   machine.is_virtual = is_virtual(cpuinfo);
+  machine.wsl_gpu = wsl_gpu();
   machine.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   machine.simd = widest_simd();
   machine.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

@@ -12,6 +12,7 @@ from typing import Any
 
 from crossover_bench.counts.reference import REFERENCE
 
+NVIDIA = "NVIDIA"
 CARDS_PATH = REFERENCE / "gpus.json"
 
 
@@ -28,6 +29,7 @@ class Card:
     kind: str  # desktop, server, laptop or embedded
     figures: dict[str, float]
     note: str = ""
+    maker: str = NVIDIA  # of others PyTorch's eager loop alone is predicted
 
     def figure(self, name: str) -> float | None:
         """One of them; None where it is unknown."""
@@ -62,9 +64,19 @@ class Link:
 
 
 def load_cards() -> dict[str, Card]:
-    """Every card by its id, in the order of the file; raises OSError where that cannot be read."""
+    """Every card of NVIDIA's by its id, in the order of the file; raises OSError where that cannot
+    be read."""
+    return _cards("cards")
+
+
+def load_others() -> dict[str, Card]:
+    """The same of cards of other makers."""
+    return _cards("others")
+
+
+def _cards(key: str) -> dict[str, Card]:
     cards = {}
-    for card in _read(CARDS_PATH)["cards"]:
+    for card in _read(CARDS_PATH)[key]:
         figures = {name: figure["value"] for name, figure in card["figures"].items()}
         cards[card["id"]] = Card(**{**card, "figures": figures})
     return cards

@@ -299,6 +299,6 @@ BUILT_IN = Axes(
             words={"lean": "batches ready", "usual": "as people write it"},
             ladder=(),
         ),
-        Axis("torch_device", "how", ("cuda", "mps", "xpu"), "{} of PyTorch"),
+        Axis("torch_device", "how", ("cuda", "mps", "xpu"), "PyTorch's {}"),
     ]
 )

@@ -4,7 +4,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -139,7 +139,7 @@ def _file(path: Path, document: Any) -> File:
             {
                 **machine,
                 "cpu": filled(Cpu, machine["cpu"]),
-                "gpu": machine["gpu"] and machine["gpu"]["name"],
+                "gpu": _gpu(crossover, parts["peers"]),
             },
         ),
         software=filled(Software, crossover["software"]),
@@ -151,6 +151,16 @@ def _file(path: Path, document: Any) -> File:
         networks={fields["name"]: json.dumps(fields) for fields in crossover.get("networks", ())},
         code_versions=_code_versions(crossover),
     )
+
+
+def _gpu(crossover: dict[str, Any], peers: Sequence[Row]) -> str | None:
+    """Its name: as bench tells it, or where bench has none, as the program that has rows on one."""
+    if gpu := crossover["machine"]["gpu"]:
+        return str(gpu["name"])
+    programs = {row.program for row in peers if row.device != "cpu"}
+    described = crossover.get("peers", {})
+    names = (described.get(program, {}).get("gpu") for program in sorted(programs))
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 @cache

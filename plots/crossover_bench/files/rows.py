@@ -57,7 +57,8 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a file was measured; `gpu` is None without a usable GPU, `gpu_reason` says why."""
+    """Where a file was measured; `gpu` is None without a usable GPU, `gpu_reason` says why;
+    `wsl_gpu` of WSL alone is whether Windows lends it one."""
 
     id: str
     cpu: Cpu
@@ -66,6 +67,7 @@ class Machine:
     gpu_reason: str
     os: str
     kernel: str
+    wsl_gpu: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

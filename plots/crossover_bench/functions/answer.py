@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +20,11 @@ from crossover_bench.curves import problem as problems
 from crossover_bench.curves import problem_words as words
 from crossover_bench.curves.problem import SIDES, Device, Problem, Way
 from crossover_bench.files.samples import Samples
+from crossover_bench.functions.kinds import CPU
 from crossover_bench.functions.measure import FEWEST, Measurement, split
 from crossover_bench.functions.side import Ready
 from crossover_bench.functions.timing import Prepared, Sample
+from crossover_bench.peers.pytorch import devices
 from crossover_bench.words import units
 from crossover_bench.words.text import listed, printable
 
@@ -195,6 +198,12 @@ class Answer:
             for side in self._samples
         }
 
+    def _gpu(self) -> str:
+        """What the GPU is called, where a side is on one and PyTorch is there to say it."""
+        is_on_gpu = any(row.device != CPU for row in self.rows)
+        kind = devices.first() if is_on_gpu and "torch" in sys.modules else ""
+        return devices.name_of(devices.of_kind(kind)) if kind else ""
+
     def _context(self) -> dict[str, Any]:
         problem = self._stay.problem
         ways = zip(self._stems().values(), problem.ways, strict=True)
@@ -203,6 +212,7 @@ class Answer:
             "executable": "crossover_bench.two",
             "num_cpus": os.cpu_count() or 1,
             "library_build_type": "release",
+            **({"gpu": name} if (name := self._gpu()) else {}),
             "two": {
                 "name": problem.name,
                 "measure": problem.measure,

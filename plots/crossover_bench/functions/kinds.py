@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from crossover_bench.peers.pytorch import devices
 from crossover_bench.words.text import printable
 
 CPU = "cpu"
@@ -63,11 +64,7 @@ def _torch_place(tensor: Any) -> str:
 
 
 def _torch_wait(tensor: Any) -> Wait | None:
-    kind = tensor.device.type
-    synchronize = getattr(getattr(import_module("torch"), kind, None), "synchronize", None)
-    if kind == CPU or synchronize is None:
-        return None
-    return _after(synchronize) if kind == "mps" else _after(synchronize, tensor.device)
+    return None if tensor.device.type == CPU else _after(devices.waits_for(tensor.device))
 
 
 def _torch_host(tensor: Any) -> Any:
@@ -82,21 +79,15 @@ def _torch_host(tensor: Any) -> Any:
 def _torch_bring(array: Any, device: str) -> Any:
     torch = import_module("torch")
     if device == "gpu":
-        kinds = [kind for kind in ("cuda", "xpu", "mps") if _is_there(torch, kind)]
-        if not kinds:
+        device = devices.first()
+        if not device:
             raise RefusedError(
                 'PyTorch sees no GPU here; on the CPU it can be a side, too: device="cpu"'
             )
-        device = kinds[0]
     if not isinstance(array, (np.ndarray, torch.Tensor)):
         return array
     brought = torch.as_tensor(array)
     return brought.clone() if device == CPU else brought.to(device)
-
-
-def _is_there(torch: Any, kind: str) -> bool:
-    backend = getattr(torch, kind, None)
-    return backend is not None and bool(backend.is_available())
 
 
 # ---- CuPy, numba, RAPIDS: NVIDIA's devices

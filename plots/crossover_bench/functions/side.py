@@ -22,6 +22,7 @@ from crossover_bench.functions.kinds import (
     used_by,
     wait_for,
 )
+from crossover_bench.peers.pytorch import devices
 from crossover_bench.words.text import listed, printable
 
 Device = Literal["cpu", "gpu"]
@@ -108,7 +109,7 @@ def _bringer(name: str, side: Side, device: Device) -> Callable[[Any], Any]:
         key = used_by(side.function)
     elif key not in LIBRARIES:  # a device of PyTorch: "cuda:1", torch.device("mps")
         key, target = "torch", key
-        if target.partition(":")[0] not in ("cpu", "cuda", "mps", "xpu"):
+        if target.partition(":")[0] not in (CPU, *devices.kinds()):
             names = listed([f'"{known}"' for known in LIBRARIES])
             raise RefusedError(
                 f"to={printable(repr(to), 60)} of {name} is not known; a function, {names} and a "

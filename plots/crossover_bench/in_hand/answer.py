@@ -208,7 +208,7 @@ def _lead(answer: Answer) -> str:
 
 def _elsewhere(answer: Answer) -> str:
     if answer.gpu:
-        return "; on the other device it failed"
+        return f"; on the {answer.gpu_name if answer.cpu_seconds else 'CPU'} it failed"
     if not answer.cards:
         return "; PyTorch sees no GPU here"
     card = answer.cards[0]

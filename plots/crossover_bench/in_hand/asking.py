@@ -23,14 +23,13 @@ from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
 from crossover_bench.in_hand.progress import Progress, progress
 from crossover_bench.in_hand.sizes import BatchesAnswer, check, resized
 from crossover_bench.in_hand.turns import Side, measure, replicates
+from crossover_bench.peers.pytorch.devices import first, is_there, kinds, name_of
 from crossover_bench.spawned import NotSentError
 from crossover_bench.study.machines import short_gpu
 from crossover_bench.words.text import printable
 
 _LEAST_SECONDS = 0.1
 _FOR_PROCESSES = 0.7  # of the seconds; the rest is our own program's
-# The first that is there; of an older PyTorch's some are missing.
-_GPUS = {"cuda": torch.cuda, "mps": torch.backends.mps, "xpu": getattr(torch, "xpu", None)}
 
 
 def ask(
@@ -76,8 +75,8 @@ def ask(
 
 def _devices(devices: Sequence[str | torch.device] | None) -> list[torch.device]:
     if devices is None:
-        there = [kind for kind, backend in _GPUS.items() if backend and backend.is_available()]
-        return [torch.device("cpu"), *map(torch.device, there[:1])]
+        kind = first()
+        return [torch.device("cpu"), *([torch.device(kind)] if kind else [])]
     try:
         places = [torch.device(device) for device in devices]
     except (RuntimeError, TypeError) as error:
@@ -85,8 +84,7 @@ def _devices(devices: Sequence[str | torch.device] | None) -> list[torch.device]
     if not 1 <= len(places) <= 2 or places[0].type != "cpu":
         raise AskError(f"devices={devices!r} is not the CPU and at most one other")
     for kind in {place.type for place in places} - {"cpu"}:
-        backend = _GPUS.get(kind)
-        if backend is None or not backend.is_available():
+        if kind not in kinds() or not is_there(kind):
             raise AskError(f"devices={devices!r}: this PyTorch sees no {kind} here")
     return places
 
@@ -149,7 +147,7 @@ class _Question:
             threads=threads,
             cpu=cpu,
             gpu=gpu,
-            gpu_name=_name(self.places[-1]) if gpu else "",
+            gpu_name=short_gpu(name_of(self.places[-1])) if gpu else "",
             steps=Batches.of(loader).steps,
             bench=bench,
             cards=cards,
@@ -200,9 +198,3 @@ def _predicted(make: Callable[[torch.device], Loop], cpu: Side) -> tuple[tuple[O
         return (), f"this Python has no {missing.name}"
     except KeyboardInterrupt:
         return (), "it was stopped"
-
-
-def _name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return short_gpu(torch.cuda.get_device_name(device))
-    return str(device).upper()

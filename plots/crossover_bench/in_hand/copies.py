@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from crossover_bench.in_hand.kept import AskError
+from crossover_bench.peers.pytorch.devices import empty_cache
 from crossover_bench.peers.pytorch.user_file import failure
 from crossover_bench.words.text import printable
 
@@ -87,8 +88,11 @@ class Given:
 
     def _move(self, device: torch.device) -> None:
         is_moved = any(p.device.type != device.type for p in self.model.parameters())
+        before = [p for module in self.modules for p in module.parameters()]
         for module in self.modules:
             module.to(device)
+        after = [p for module in self.modules for p in module.parameters()]
+        _replace(self.optimizer, {a: b for a, b in zip(before, after, strict=True) if a is not b})
         moved = [p for p in _optimized(self.optimizer) if p.device != device]
         for parameter in moved:  # of nothing that was copied as a module
             parameter.data = parameter.data.to(device)
@@ -104,6 +108,15 @@ def _kind(value: object) -> str:
 
 def _optimized(optimizer: Any) -> Iterator[torch.Tensor]:
     return (p for group in optimizer.param_groups for p in group["params"])
+
+
+def _replace(optimizer: Any, others: dict[torch.Tensor, torch.Tensor]) -> None:
+    """Some of its parameters by others: to devices of extensions a module moves as new ones."""
+    for group in optimizer.param_groups if others else ():
+        group["params"] = [others.get(p, p) for p in group["params"]]
+    state = getattr(optimizer, "state", {})
+    for p in others.keys() & state.keys():
+        state[others[p]] = state.pop(p)
 
 
 def _copied_optimizer(optimizer: Any, memo: dict[int, Any]) -> Any:
@@ -133,4 +146,4 @@ def released(devices: Iterable[torch.device]) -> None:
     """Memory of copies that are gone is the user's again."""
     for kind in {device.type for device in devices} - {"cpu"}:
         with suppress(RuntimeError):  # of a GPU that fails
-            getattr(torch, kind).empty_cache()
+            empty_cache(kind)

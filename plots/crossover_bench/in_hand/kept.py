@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from crossover_bench.peers.pytorch.devices import kinds, module_of
+
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]  # how it is read, and how it is set
 
 _PRECISE = (
     torch.backends.cuda.matmul,
     *(getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")),
 )
-_KINDS = ("cpu", "cuda", "mps", "xpu")  # of devices, which have an autocast each
 _FLAGS = (
     (torch.backends.cudnn, ("enabled", "benchmark", "deterministic", "allow_tf32")),
     (torch.backends.cuda.matmul, ("allow_tf32", "allow_fp16_reduced_precision_reduction")),
@@ -48,7 +49,7 @@ def settings() -> list[Setting]:
     ]
     for flags, names in _FLAGS:
         made += [_attribute(flags, name) for name in names if _has(flags, name)]
-    for kind in _KINDS:
+    for kind in ("cpu", *kinds()):  # which have an autocast each
         made += [_autocast(kind), _autocast_dtype(kind)]
     return made
 
@@ -103,10 +104,11 @@ def chances(devices: Iterable[torch.device], given: Iterable[Any]) -> list[Setti
     ]
     initialized = {"cuda"} if torch.cuda.is_initialized() else set()
     for kind in {device.type for device in devices} - {"cpu"} | initialized:
-        backend = getattr(torch, kind)
+        backend = module_of(kind)
         of = "_all" if hasattr(backend, "get_rng_state_all") else ""
-        read, put = (getattr(backend, f"{verb}_rng_state{of}") for verb in ("get", "set"))
-        made.append((read, put))
+        if hasattr(backend, f"get_rng_state{of}"):  # extensions may lack it
+            read, put = (getattr(backend, f"{verb}_rng_state{of}") for verb in ("get", "set"))
+            made.append((read, put))
     for held in {id(value): value for value in _generators(given)}.values():
         made.append(_state_of(held))
     return made

@@ -79,8 +79,8 @@ def _changes(seen: Watched) -> Iterator[str]:
         )
     if seen.on_gpu and seen.host >= _MUCH:
         yield (
-            "The GPU waits for Python: larger batches, torch.compile or a CUDA graph take up to "
-            f"{_percent(seen.host)} off a step; a faster GPU takes nothing of that off."
+            "The GPU waits for Python: larger batches, torch.compile or a graph of a step take up "
+            f"to {_percent(seen.host)} off a step; a faster GPU takes nothing of that off."
         )
     if seen.device >= _MUCH:
         if seen.on_gpu:
@@ -115,6 +115,7 @@ class _Watcher:
     wanted: int
     seen: Watched = field(default_factory=Watched)
     optimizer: int = 0
+    kind: str = "cpu"  # of its device
     count: int = 0
     last: float = 0.0
     plain: list[float] = field(default_factory=list)
@@ -125,7 +126,10 @@ class _Watcher:
     def stepped(self, optimizer: Any, *_: Any) -> None:
         """Behind each step of any optimizer."""
         now = perf_counter()
-        self.optimizer = self.optimizer or id(optimizer)
+        if not self.optimizer:
+            self.optimizer = id(optimizer)
+            of = (p.device.type for group in optimizer.param_groups for p in group["params"])
+            self.kind = next(of, self.kind)
         if self.is_done or id(optimizer) != self.optimizer:
             return
         self.count += 1
@@ -140,9 +144,16 @@ class _Watcher:
         self.last = perf_counter()
 
     def _start(self) -> None:
-        kinds = [ProfilerActivity.CPU]
-        kinds += [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
-        self.profiler = profile(activities=kinds)
+        activity = getattr(ProfilerActivity, self.kind.upper(), None)
+        if activity is None:
+            self.is_done = True
+            self.seen.problem = (
+                f"Nothing was watched: PyTorch's profiler sees no work of {self.kind}; "
+                "crossover_bench.ask(model, loader, loss=…, optimizer=…) measures it."
+            )
+            self._print()
+            return
+        self.profiler = profile(activities={ProfilerActivity.CPU, activity})
         try:
             self.profiler.start()
         except RuntimeError as error:

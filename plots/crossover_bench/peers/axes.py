@@ -34,13 +34,19 @@ COMPILER = _axis(
 )
 LOOP = _axis("loop", "how a jitted epoch repeats its step", LOOPS)
 PAGES_AXIS = _axis("pages", "pages of PyTorch's memory on the CPU", PAGES)
-TORCH_DEVICE = _axis("torch_device", "which of PyTorch's devices a GPU is", TORCH_DEVICES)
+
+
+def torch_device(known: tuple[str, ...] = TORCH_DEVICES) -> dict[str, Any]:
+    """The axis of PyTorch's names of GPUs; an extension brings one more."""
+    return _axis("torch_device", "which of PyTorch's devices a GPU is", known)
+
+
 # Of two devices like is compared with like.
 SCRIPT = _axis(
     *("script", "PyTorch's training loop: batches that lie ready, or a loader as people write it"),
     *(SCRIPTS, "alike"),
 )
-AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, SCRIPT, TORCH_DEVICE]
+AXES = [LAYOUT, COMPILER, LOOP, PAGES_AXIS, SCRIPT, torch_device()]
 
 
 # How bench computes: a row of another program that does the same work is one for all of its ways.

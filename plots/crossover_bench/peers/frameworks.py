@@ -20,7 +20,10 @@ class Framework:
 FRAMEWORKS = {
     "pytorch": Framework(
         word="PyTorch",
-        flags=("--beside", "--devices", "--layout", "--mode", "--pages", "--script"),
+        flags=(
+            *("--beside", "--devices", "--layout", "--mode", "--pages", "--script"),
+            "--torch-device",
+        ),
         requirements=("peers",),
         megabytes=3000,
         gigabytes=6,

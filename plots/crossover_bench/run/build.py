@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossover_bench.place import ROOT, RUN
+from crossover_bench.place import IS_CHECKOUT, ROOT, RUN
 from crossover_bench.run import environment
 from crossover_bench.run.console import (
     LOGS,
@@ -18,6 +18,7 @@ from crossover_bench.run.console import (
     stage,
 )
 from crossover_bench.run.cuda import Choice, driver_version
+from crossover_bench.run.drivers import OLDEST, OURS
 from crossover_bench.run.progress import Progress
 
 # What the processors of a level of x86-64 have. An installed copy has a bench for each level
@@ -103,6 +104,12 @@ def configured_with() -> Choice:
     nvcc, version, *_ = [*cache.get("CROSSOVER_CUDA_CHECKED", "").split("|"), ""]
     is_on = cache.get("CROSSOVER_CUDA") in ("AUTO", "ON")
     return Choice(nvcc if is_on and nvcc else None, version, required=False)
+
+
+def cuda_major() -> int:
+    """The CUDA that bench is, or would be, built for."""
+    built = configured_with().version.partition(".")[0] if IS_CHECKOUT else ""
+    return int(built) if built.isdecimal() and int(built) in OLDEST else OURS
 
 
 def _is_done() -> bool:

@@ -28,7 +28,7 @@ _IMPORTER = "crossover networks: "
 # Of modules as they are (docs/method/peers.md): what their worker is, and what it is told.
 _WORKER, _MODULE = "crossover_bench.peers.pytorch.own", ".module.json"
 _TRAINING = ("Epoch", "Minibatch")
-_OF_PEERS = ("--mode=", "--devices=")
+_OF_PEERS = ("--mode=", "--devices=", "--torch-device=")
 _TRAINED = (
     *("--batch=", "--rows=", "--scale=", "--threads=", "--precision="),
     *("--optimizer=", "--lr=", "--weight-decay="),
@@ -37,7 +37,7 @@ _AS_A_MODULE = (
     "the module that it was exported from would be trained in PyTorch as it is: "
     "--network=FILE.py:CALLABLE"
 )
-_TOLD = (*_TRAINED, *_OF_PEERS, "--torch-device=")
+_TOLD = (*_TRAINED, *_OF_PEERS)
 
 
 def paths(words: list[str]) -> list[Path]:
@@ -281,7 +281,7 @@ def as_it_is(words: list[str], python: Callable[[], Path], with_peers: bool = Fa
             told += [f"--family={','.join(trained)}"] if trained else []
     told.append(FLAG + ",".join(map(str, taken)))
     of_peers = () if with_peers else _OF_PEERS
-    kept = [word for word in words if not word.startswith((FLAG, "--torch-device=", *of_peers))]
+    kept = [word for word in words if not word.startswith((FLAG, *of_peers))]
     if others:
         kept.append(FLAG + ",".join(others))
     else:

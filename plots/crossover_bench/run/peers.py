@@ -23,6 +23,7 @@ COMMITS = HOME / "build" / "other"
 NO = "no"  # in place of their names
 # Of a PyTorch that is found: which rows it has, and what they take of the run's time at most. A
 # whole default sweep is to end within 8 minutes.
+TORCH_DEVICE = "--torch-device="
 OF_A_FOUND_ONE = ("--beside=default", "--script=usual,lean")
 SHARE, SHARE_OF_A_BUDGET = "--peers-share=0.15", "--peers-share=0.25"
 
@@ -53,6 +54,7 @@ class Found:
 
     python: Path
     version: str
+    torch_device: str = ""  # PyTorch's name of the GPU that it sees
 
 
 def found() -> Found | None:
@@ -61,7 +63,7 @@ def found() -> Found | None:
         if _has_torch(python):
             told = _described(python)
             if version := told.get("version"):
-                return Found(python, str(version))
+                return Found(python, str(version), str(told.get("torch_device") or ""))
             say(f"PyTorch of {friendly(python)} is not measured: {told.get('error_message')}")
     return None
 

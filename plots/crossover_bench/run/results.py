@@ -32,6 +32,13 @@ def machine_of(bench: Path) -> str:
     return str(json.loads(_ask(bench, "--machine"))["id"])
 
 
+def has_gpu(bench: Path) -> bool:
+    """Whether bench measures a GPU of this machine; False where that is unknown."""
+    with suppress(Failure, OSError, ValueError, KeyError, TypeError):
+        return json.loads(_ask(bench, "--machine"))["gpu"] is not None
+    return False
+
+
 def has_new_gpu(bench: Path, out: Path) -> bool:
     """Whether this machine has a GPU without a complete result, also beside `out`; False where that
     is unknown."""

@@ -35,7 +35,7 @@ HARMLESS = {
         "--program",
     ),
     *("--ranks", "--refine", "--rows", "--scale", "--shuffle", "--sweep", "--threads"),
-    *("--torch-device", "--v", "--weight-decay", "--zero"),
+    *("--v", "--weight-decay", "--zero"),
     *("--benchmark_color", "--benchmark_context", "--benchmark_counters_tabular"),
     *("--benchmark_display_aggregates_only", "--benchmark_dry_run"),
     *("--benchmark_enable_random_interleaving", "--benchmark_filter", "--benchmark_format"),

@@ -22,6 +22,7 @@ from crossover_bench.place import CROSSOVER, IS_CHECKOUT, ROOT, RUN, RUN_OF_CHEC
 from crossover_bench.run import (
     build,
     cuda,
+    drivers,
     environment,
     own_network,
     peers,
@@ -499,6 +500,10 @@ def pythons_of(parsed: Arguments, command: list[str]) -> dict[str, Path]:
         return {}
     python = friendly(pytorch.python)
     say(f"PyTorch {pytorch.version} of {python} is measured, too; --with-peers=no leaves it out")
+    is_told = any(word.startswith(peers.TORCH_DEVICE) for word in command) or parsed.cuda == "off"
+    if pytorch.torch_device and not (is_told or results.has_gpu(build.BENCH)):
+        say(f"bench has no GPU here; PyTorch's is measured, too ({pytorch.torch_device})")
+        command.append(f"{peers.TORCH_DEVICE}{pytorch.torch_device}")
     if not was_found:
         has_budget = any(word.startswith("--budget=") for word in command)
         command += [peers.SHARE_OF_A_BUDGET if has_budget else peers.SHARE, *peers.OF_A_FOUND_ONE]
@@ -574,6 +579,13 @@ def main(arguments: list[str]) -> int:
         return show_help(parsed)
     if parsed.version:
         print(f"crossover {__version__}")
+        return 0
+    checks = "--check" in parsed.bench
+    if checks and not parsed.commands:
+        for sentence in drivers.words(build.cuda_major()):
+            say(sentence)
+    if checks and not (IS_CHECKOUT or build.BENCH.exists()):
+        say(drivers.pytorch_words())
         return 0
     if not (IS_CHECKOUT or build.BENCH.exists()):
         raise Failure(

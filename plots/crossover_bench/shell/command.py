@@ -10,10 +10,12 @@ from crossover_bench.run import environment, results, run, two
 from crossover_bench.run.console import guarded, say
 
 NAME = "crossover"
+_CHECK = "--check"
 FIRST_MINUTE = "--budget=54s"  # and some seconds for the answer
 HELP = """\
 usage: crossover                measure for a minute, and answer: from what size is a GPU worth it?
        crossover run ...        measure more, a network of your own, two programs: run --help
+       crossover --check        what works on this machine, and what its GPU needs
        crossover networks ...   import a network of your own, or show one: networks --help
        crossover --print-completion   what bash sources to complete all this
        crossover COMMAND ...    read result files:
@@ -25,8 +27,8 @@ def main() -> int:
     words = sys.argv[1:]
     if not words:
         return guarded(NAME, first_minute)
-    if words[0] == "run" or _measures_two(words):
-        asked = words if words[0] == two.WORD else words[1:]
+    if words[0] in ("run", _CHECK) or _measures_two(words):
+        asked = words[1:] if words[0] == "run" else words
         return guarded(f"{NAME} run", lambda _: run.main(asked))
     if words[0] == "networks":
         return _networks(words[1:])

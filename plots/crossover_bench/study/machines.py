@@ -173,9 +173,12 @@ def processor_words(machine: Machine) -> str:
     return f"{name}, {machine.cpu.cores_words}"
 
 
+_MAKERS = re.compile(r"^(NVIDIA |AMD |Intel |GeForce |Radeon (?=RX )|Instinct )+| Graphics$")
+
+
 def short_gpu(name: str) -> str:
-    """`name` without its vendor's: "H100 PCIe"."""
-    return name.removeprefix("NVIDIA ").removeprefix("GeForce ") or name
+    """`name` without its vendor's: "H100 PCIe", "RX 7900 XTX", "Arc A770"."""
+    return _MAKERS.sub("", name.replace("(R)", "").replace("(TM)", "")) or name
 
 
 def named(files: Sequence[File], name: str) -> File:

@@ -99,6 +99,20 @@ def test_one_screen_says_what_pytorch_takes_and_why(write_modules, told, shell, 
     assert "batch 1,024, a step" in larger
 
 
+def test_cards_of_other_makers_stand_beside_in_a_wider_band(path, told, shell):
+    text = shell("advise", "--network", told, "--gpu=rx-7900-xtx,apple-m4-10,l4", path).out
+    spans = {}
+    for line in text.splitlines():
+        if ", predicted" in line:
+            name, _, rest = line.partition(", predicted")
+            low, high = re.findall(r"([\d.]+) ([mµ]?s)", rest)[1:3]
+            scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+            spans[name] = float(high[0]) * scale[high[1]] / (float(low[0]) * scale[low[1]])
+    assert {*spans} == {"RX 7900 XTX", "Apple M4, 10 GPU cores", "L4"}
+    assert min(spans["RX 7900 XTX"], spans["Apple M4, 10 GPU cores"]) > 8 > spans["L4"]
+    assert "on the RX 7900 XTX" in text and "on the Apple M4" not in text  # which shares memory
+
+
 def test_an_epoch_is_told_where_one_was_measured_and_is_in_no_crossover(write_modules, told, shell):
     path = write_modules([*measured("Epoch"), *measured()])
     assert "pairs" not in shell("crossover", path).out  # which is of bench's rows

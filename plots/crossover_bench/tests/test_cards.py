@@ -20,7 +20,14 @@ import pytest
 
 from crossover_bench.answers.predict.data import RATES_PATH
 from crossover_bench.counts import cards as reference
-from crossover_bench.counts.cards import CARDS_PATH, Card, load_cards, overheads
+from crossover_bench.counts.cards import (
+    CARDS_PATH,
+    NVIDIA,
+    Card,
+    load_cards,
+    load_others,
+    overheads,
+)
 from crossover_bench.counts.reference import lines_of
 
 GIB = 2**30
@@ -192,7 +199,7 @@ def test_the_market_is_spanned(cards):
 
 def test_no_card_stands_twice(content):
     for field in ("id", "name"):
-        values = [card[field] for card in content["cards"]]
+        values = [card[field] for card in (*content["cards"], *content["others"])]
         assert sorted(set(values)) == sorted(values)
     told = [json.dumps(band, sort_keys=True) for band in content["overheads"]]
     assert sorted(set(told)) == sorted(told)
@@ -201,7 +208,7 @@ def test_no_card_stands_twice(content):
 def test_every_figure_has_a_unit_a_value_and_a_source(content):
     units = content["units"]
     used = {"pcie"}
-    for card in content["cards"]:
+    for card in (*content["cards"], *content["others"]):
         for name, figure in card["figures"].items():
             assert name in units and figure.keys() <= {"value", "source", "derivation"}
             assert math.isfinite(figure["value"]) and figure["value"] > 0
@@ -214,6 +221,7 @@ def test_every_figure_has_a_unit_a_value_and_a_source(content):
 def test_the_readme_names_every_figure_and_every_kind_of_overhead(content):
     readme = CARDS_PATH.with_name("README.md").read_text(encoding="utf-8")
     assert f"{len(content['cards'])} NVIDIA GPUs" in readme
+    assert f"{len(content['others'])} GPUs of other makers" in readme
     bands = content["overheads"] + content["links"]
     for name in (*content["units"], *(band["id"] for band in bands)):
         assert f"`{name}`" in readme, name
@@ -230,9 +238,23 @@ def test_every_source_can_be_found(content):
 
 
 def test_no_source_is_older_than_its_card(content):
-    for card in content["cards"]:
+    for card in (*content["cards"], *content["others"]):
         for name, figure in card["figures"].items():
             assert content["sources"][figure["source"]]["year"] >= card["year"], (card["id"], name)
+
+
+def test_cards_of_other_makers_have_what_a_step_of_pytorch_needs():
+    makers = {"AMD": (64, 128), "Intel": (128,), "Apple": (128,)}  # cores of a multiprocessor
+    others = load_others()
+    assert {card.maker for card in others.values()} == {*makers}
+    assert {card.maker for card in load_cards().values()} == {NVIDIA}
+    for card in others.values():
+        f32, rate, count, clock = (card.figures[name] for name in NEEDED if name != "memory_bytes")
+        cores = f32 / 2 / clock / count
+        assert any(math.isclose(cores, each, rel_tol=0.01) for each in makers[card.maker]), card.id
+        assert 9 < f32 / rate < 110 and card.name.startswith(card.maker), card.id
+        shares = card.maker == "Apple" or card.id == "radeon-8060s"  # the processor's memory
+        assert shares == (card.figure("memory_bytes") is None), card.id
 
 
 def test_nothing_is_implausible(cards):

@@ -196,6 +196,39 @@ def test_both_crossovers_are_shown_where_pytorch_has_both_devices(load):
     assert len(peer_tables(Study(load(on_cpu())))) == 1
 
 
+def on_mps() -> list:
+    """PyTorch's loop as people write it on both devices of a Mac, of which bench trains on one."""
+    entries = []
+    for entry in on_both():
+        how = entry["configuration"]
+        if is_theirs(entry):
+            how["script"] = "usual"
+        elif how["device"] != "cpu":
+            continue
+        if how["device"] != "cpu":
+            how["torch_device"] = "mps"
+        entries.append({**entry, "name": synthetic.row_name(how)})
+    return entries
+
+
+def test_a_gpu_that_pytorch_alone_sees_is_named(read, shell):
+    document = synthetic_peers.document(on_mps())
+    crossover = document["context"]["crossover"]
+    crossover["peers"] = {"pytorch": {"version": "2.8.0", "gpu": "Apple M2", "torch_device": "mps"}}
+    file = read(document)
+    assert file.machine.gpu == "Apple M2"
+    page = file.path.with_name("page")
+    text = " ".join(shell("report", file.path, "-o", page, "--summary").out.split())
+    assert "In PyTorch, as people write it, the GPU wins from 9" in text
+    assert "Apple M2, PyTorch" in text and "vs Apple M2" in text and "PyTorch's mps" in text
+    assert "CUDA" not in text and "CUDA" not in (page / "index.html").read_text("utf-8")
+    crossover["peers"]["pytorch"]["gpu"] = None
+    assert read(document).machine.gpu is None
+    alone = synthetic_peers.document(on_cpu())
+    alone["context"]["crossover"]["peers"] = {"pytorch": {"version": "2", "gpu": "Apple M2"}}
+    assert read(alone).machine.gpu is None  # no row is on it
+
+
 def test_another_program_answers_as_bench_does(load):
     study = Study(load(on_both(), gpu=True))
     theirs = study.of_program("pytorch")

@@ -11,9 +11,9 @@ from crossover_bench.answers.predict.answer import predictions
 from crossover_bench.answers.predict.cards import chosen_cards
 from crossover_bench.answers.report import report
 from crossover_bench.counts import costs
-from crossover_bench.counts.cards import load_cards
+from crossover_bench.counts.cards import load_cards, load_others
 from crossover_bench.counts.cost import CostError
-from crossover_bench.tests import synthetic, synthetic_machine, synthetic_steps
+from crossover_bench.tests import synthetic, synthetic_machine, synthetic_peers, synthetic_steps
 
 SMALL = ("disc-3", "disc-6", "disc-9", "heart")
 
@@ -86,16 +86,33 @@ def test_names_of_cards_are_forgiven():
         **{"4060": "rtx-4060", "rtx_4060 laptop": "rtx-4060-laptop", "A100": "a100"},
         **{"Tesla T4": "t4", "2080 Ti": "rtx-2080-ti", "H100 SXM5 80 GB": "h100"},
     }
-    for card in load_cards().values():
+    names |= {"Radeon RX 7900 XTX": "rx-7900-xtx", "B580": "arc-b580", "Intel Arc A770": "arc-a770"}
+    for card in (*load_cards().values(), *load_others().values()):
         names |= dict.fromkeys((card.id.upper(), card.name.replace(",", "")), card.id)
     for name, id in names.items():
         assert [card.id for card in chosen_cards(name)] == [id], name
 
 
-@pytest.mark.parametrize("name", ["RX 7900 XTX", "rx9070", "Radeon Pro W7900"])
+@pytest.mark.parametrize("name", ["RX 7900 GRE", "rx9070", "Radeon Pro W7900"])
 def test_a_card_of_amd_is_described_by_half_of_its_sheet(name):
     with pytest.raises(CostError, match=r"of AMD's is known; .* by half of the TFLOP/s"):
         chosen_cards(name)
+
+
+@pytest.mark.parametrize("name", ["Ryzen AI NPU", "Apple Neural Engine", "Hexagon"])
+def test_an_npu_trains_nothing(name):
+    with pytest.raises(CostError, match="NPUs run networks, and PyTorch trains none on them"):
+        chosen_cards(name)
+
+
+def test_cards_of_other_makers_are_predicted_in_pytorch_alone(write, shell):
+    path = write(synthetic_peers.document(synthetic_peers.on_cpu()))
+    text = " ".join(shell("predict", path, "--gpu=rx-7900-xtx").out.split())
+    assert "RX 7900 XTX: the GPU would win from" in text and "(PyTorch, eager" in text
+    assert "no source" not in text
+    beside = " ".join(shell("predict", path, "--gpu=rx-7900-xtx,l4").out.split())
+    assert "our own programs run on NVIDIA's GPUs alone" in beside
+    assert "With our own programs, RX" not in beside
 
 
 def test_data_sheets_stand_among_names():

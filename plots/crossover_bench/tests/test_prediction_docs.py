@@ -20,7 +20,12 @@ import pytest
 from scipy.stats import beta
 
 from crossover_bench.answers.predict import host
-from crossover_bench.answers.predict.analysis import Wanted, predict_draws, predict_times
+from crossover_bench.answers.predict.analysis import (
+    Wanted,
+    predict_draws,
+    predict_times,
+    step_draws,
+)
 from crossover_bench.answers.predict.answer import ends, groups_of
 from crossover_bench.answers.predict.data import KERNELS, PRODUCTS, Observation, observations
 from crossover_bench.answers.predict.fit import (
@@ -39,7 +44,8 @@ from crossover_bench.answers.predict.model import CEILINGS, PARAMETERS
 from crossover_bench.answers.predict.simulate import Times, slower
 from crossover_bench.answers.predict.simulate import ends as ends_of
 from crossover_bench.answers.predict.ways import PYTORCH, Way, several
-from crossover_bench.counts.cards import load_cards, overheads
+from crossover_bench.counts.cards import load_cards, load_others, overheads
+from crossover_bench.counts.cost import Operation, Product
 from crossover_bench.counts.costs import find_cost
 from crossover_bench.files import loading
 from crossover_bench.files.axes import OWN
@@ -66,6 +72,18 @@ POINTS = (
     ("resnet-50-gtx-1080", "resnet-50", 16, "gtx-1080", 0.14982),
     ("resnet-50-k80", "resnet-50", 16, "k80", 0.39881),
 )
+
+# f32 products by PyTorch on cards of other makers, which are in no fit: the size, 0 for the best of
+# OF_OWNERS, and FLOP/s of each machine (docs/evidence/prediction_pytorch.md has the sources).
+OF_OWNERS = (1024, 2048, 4096, 8192, 10240)
+OTHERS = {
+    "rx-7900-xtx": (0, (24.78e12, 26.84e12, 25.67e12, 23.28e12)),
+    "rx-7700-xt": (0, (8.90e12,)),
+    "apple-m3-max-40": (0, (11.50e12,)),
+    "apple-m4-10": (0, (2.98e12, 2.88e12)),
+    "apple-m4-max-40": (0, (13.78e12,)),
+    "apple-m5-10": (2048, (3.61e12,)),
+}
 
 # What is left out of a fit with a time: those of which it holds.
 LEFT = {
@@ -461,6 +479,45 @@ def on_gpus() -> str:
     )
 
 
+@cache
+def products_on_others() -> dict[str, Times]:
+    """FLOP/s of each of OTHERS: its middle, and its band from the lowest to the highest."""
+    made = {}
+    for name, (size, _) in OTHERS.items():
+        rates = []
+        for n in [size] if size else OF_OWNERS:
+            product = Operation("product", 2.0 * n**3, 12.0 * n**2, 1.0, (Product(n, n, n, 1),))
+            draws = step_draws(fitted(), (product,), "f32", load_others()[name], count=1.0)
+            assert not isinstance(draws, str)
+            rates.append(ends_of(2.0 * n**3 / draws))
+        made[name] = max(rates, key=lambda rate: rate.seconds)
+    return made
+
+
+def on_others() -> str:
+    """What was predicted and published of products on cards of other makers."""
+    lines = []
+    for name, rate in products_on_others().items():
+        published = OTHERS[name][1]
+        rates = (*published, rate.seconds, rate.low, rate.high)
+        shown = [units.rate(each, "FLOP/s") for each in rates]
+        factors_off = ", ".join(f"{rate.seconds / each:.2f}" for each in published)
+        text = (load_others()[name].name, ", ".join(shown[:-3]), *shown[-3:], factors_off)
+        lines.append(text)
+    return table(
+        "f32 products by PyTorch on cards of other makers",
+        "card | published | predicted: | predicted from: | predicted to: | predicted / published",
+        lines,
+    )
+
+
+def test_published_products_of_other_makers_lie_well_in_the_band():
+    for name, rate in products_on_others().items():
+        assert rate.high / rate.low > 8  # nobody published a step
+        for each in OTHERS[name][1]:
+            assert 1 / 1.6 < rate.seconds / each < 1.6 and rate.low < each < rate.high, name
+
+
 def loops() -> str:
     """What LOOPS_PATH should hold: of each machine whose files have eager rows of PyTorch in f32
     the fastest step of each network, and of ours on as many threads; ours alone of small networks
@@ -524,7 +581,7 @@ TABLES = {
     "classes": classes,
     **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
     **{"networks": networks, "floors": floors, "widths": widths, "points": points},
-    **{"scaling": scaling, "processors": on_cpus, "gpus": on_gpus},
+    **{"scaling": scaling, "processors": on_cpus, "gpus": on_gpus, "others": on_others},
 }
 
 

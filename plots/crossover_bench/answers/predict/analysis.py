@@ -31,6 +31,7 @@ from crossover_bench.answers.predict.ways import (
     AUTO,
     OURS,
     WAYS,
+    Band,
     Way,
     floor,
     launch,
@@ -38,7 +39,7 @@ from crossover_bench.answers.predict.ways import (
     persistent_share,
     ways_of_passes,
 )
-from crossover_bench.counts.cards import Card, load_cards
+from crossover_bench.counts.cards import NVIDIA, Card, load_cards
 from crossover_bench.counts.cost import BENCH_PATH, Cost, Operation, memory_of
 from crossover_bench.counts.costs import cost_of, pass_cost_of
 from crossover_bench.curves import statistics
@@ -51,6 +52,9 @@ from crossover_bench.files.rows import File, Row, median_of
 
 # From the small desktop card to the largest of servers: what is predicted unless others are named.
 DEFAULT_CARDS = ("rtx-4060", "l4", "rtx-4090", "h200")
+# What a step takes on a card of another maker, times what it would on one of NVIDIA's with the same
+# sheet: nobody published one of PyTorch's eager loop (docs/evidence/prediction_pytorch.md).
+_OF_OTHER_MAKERS = Band(1 / 3, 3.0)
 NOT_MEASURED = "predicted, not measured"
 TOO_LARGE = "its memory does not hold what training takes; give a smaller batch"
 _COUNTED = ("params", "batch", "rows", "steps")  # what tells whether rows do the same work
@@ -87,10 +91,10 @@ def predict_draws(
     """The same in each draw. All networks, cards and numbers of rows have the same draws. `call`
     are those of the seconds of a call of PyTorch's that starts work on a GPU, where more is known
     of its machine than of others."""
+    if problem := _why_not(cost, card, way):
+        return problem
     if way.execution == AUTO:
         return _auto_draws(fit, cost, card, way, steps)
-    if (memory_of(cost, "cuda") or 0.0) > (card.figure("memory_bytes") or math.inf):
-        return TOO_LARGE
     cost = with_updates(cost)
     needs = our_demand(cost, card, way, steps)
     if isinstance(needs, str):
@@ -109,6 +113,14 @@ def predict_draws(
     theirs = step_draws(fit, operations_of(cost), cost.precision, card, count=count, call=call)
     assert isinstance(theirs, np.ndarray), theirs  # as our demand is known
     return whole_seconds(theirs, steps, beside)
+
+
+def _why_not(cost: Cost, card: Card, way: Way) -> str:
+    """Why the card trains nothing so, a phrase; empty where it does."""
+    if way.loop == OURS and card.maker != NVIDIA:
+        return "our own programs run on NVIDIA's GPUs alone"
+    held = card.figure("memory_bytes") or math.inf
+    return TOO_LARGE if (memory_of(cost, "cuda") or 0.0) > held else ""
 
 
 def _auto_draws(fit: Fit, cost: Cost, card: Card, way: Way, steps: float) -> np.ndarray | str:
@@ -351,4 +363,5 @@ def step_draws(
         call = around(known.published, "operation")
     if count is None:
         count = sum(each.launches * each.count for each in operations) + known.host.beside
-    return np.maximum(step, count * call)
+    seconds = np.maximum(step, count * call)
+    return seconds if card.maker == NVIDIA else seconds * within(_OF_OTHER_MAKERS, "maker")

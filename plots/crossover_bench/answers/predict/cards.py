@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from crossover_bench.counts.cards import CARDS_PATH, Card, load_cards
+from crossover_bench.counts.cards import CARDS_PATH, Card, load_cards, load_others
 from crossover_bench.counts.cost import CostError
 from crossover_bench.counts.reference import RESTORE
 from crossover_bench.words.text import printable
@@ -27,8 +27,11 @@ _NEEDED = ("tflops", "bandwidth")
 # Where a sheet does not say its multiprocessors: f32 operations per second of one of those since
 # Ampere; docs/evidence/prediction.md says what difference it makes.
 _OF_A_MULTIPROCESSOR = 0.55e12
+_OF_NPUS = re.compile(r"\bnpu|neural engine|hexagon|xdna")
 _OF_AMD = re.compile(r"\b(amd|radeon|rdna|rx[ _-]?\d)")
-_NO_PART_OF_NAMES = re.compile(r"nvidia|geforce|tesla|graphics|card|gpu|[^a-z0-9]")
+_NO_PART_OF_NAMES = re.compile(
+    r"nvidia|geforce|tesla|amd|radeon|instinct|intel|graphics|card|gpu|[^a-z0-9]"
+)
 
 
 def add_gpu(parser: argparse.ArgumentParser, default: str | None = "") -> None:
@@ -48,7 +51,7 @@ def chosen_cards(names: str) -> tuple[Card, ...]:
     """The cards of --gpu; raises CostError for one that is not known, OSError without the file."""
     from crossover_bench.answers.predict.analysis import DEFAULT_CARDS  # noqa: PLC0415
 
-    cards = load_cards()
+    cards = {**load_cards(), **load_others()}
     if not names:
         return tuple(cards[name] for name in DEFAULT_CARDS)
     chosen = (_sheet(name) if ":" in name else _named(name, cards) for name in _asked(names))
@@ -85,6 +88,8 @@ def _named(asked: str, cards: dict[str, Card]) -> Card:
     if len(matches) == 1:
         return matches[0]
     problem = f"--gpu={printable(asked, 40)}: no such card"
+    if _OF_NPUS.search(asked.lower()):
+        raise CostError(f"{problem}: NPUs run networks, and PyTorch trains none on them")
     if _OF_AMD.search(asked.lower()):
         raise CostError(
             f"{problem} of AMD's is known; describe it as --gpu=tflops:30.7,bandwidth:960, of a "

@@ -42,7 +42,7 @@ from crossover_bench.answers.predict.ways import (
     PYTORCH_WAY,
     Way,
 )
-from crossover_bench.counts.cards import Card, load_cards
+from crossover_bench.counts.cards import NVIDIA, Card, load_cards, load_others
 from crossover_bench.counts.cost import CostError
 from crossover_bench.counts.mlp import PRECISIONS
 from crossover_bench.files import loading
@@ -53,6 +53,7 @@ from crossover_bench.show.page.section import Block
 from crossover_bench.study.machines import short_gpu
 from crossover_bench.words.text import printable, whole
 
+_PLACEMENTS = "resident,pinned-async"
 DESCRIPTION = (
     "Predicts how long the networks of each file would train on graphics cards that were not "
     "measured, with a band from published times, and from which size the card would "
@@ -87,7 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--placement",
         metavar="NAME,...",
-        default="resident,pinned-async",
+        default=_PLACEMENTS,
         help="where the data is: resident, pinned or pinned-async (default: resident,pinned-async)",
     )
     parser.add_argument(
@@ -127,9 +128,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         if options.gpus:
-            print_tables([cards_table(load_cards())], options)
+            print_tables([cards_table({**load_cards(), **load_others()})], options)
             return complain([])
         cards = chosen_cards(options.gpu)
+        if options.loop is None and all(card.maker != NVIDIA for card in cards):
+            options.loop = PYTORCH  # nothing else is predicted of them
+            if options.placement == _PLACEMENTS:
+                options.placement = "resident"
         _, second = asked_of_times("predict", options)
         wanted = replace(_wanted(options, cards), second=second["gpu"], cpu_second=second["cpu"])
         if not options.paths:

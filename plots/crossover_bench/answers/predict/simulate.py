@@ -33,6 +33,7 @@ DIMENSIONS = (
     *("theirs", "precision"),  # of PyTorch's steps on a CPU, and of the matrix units' precisions
     "here",  # of a network that this CPU did not train
     "clock",  # of a laptop's card
+    "maker",  # of a card that is none of NVIDIA's
 )
 
 

@@ -14,6 +14,12 @@ from crossover_bench.show.tables.table import NOTHING, Cell, Column, Table
 from crossover_bench.words import units
 from crossover_bench.words.text import printable
 
+_WSL = {
+    None: "",
+    False: "; WSL, to which Windows lends no GPU",
+    True: "; WSL, where the GPU's driver is Windows': of its clocks, of what held them back and of "
+    "its energy NVML may tell nothing",
+}
 _TURBO = {True: "on", False: "off", None: "not told"}
 _COUNTED = {"cpu": "processors", "gpu": "GPU", "machine": "machine"}
 _METHOD = (
@@ -102,7 +108,7 @@ def facts(file: File) -> tuple[tuple[str, str], ...]:
         f"{', of a virtual machine' if cpu.virtual else ''}",
         "GPU": machine.gpu or machine.gpu_reason,
         "Memory": f"{machine.memory_bytes / 1e9:.1f} GB",
-        "System": f"{machine.os}, kernel {machine.kernel}",
+        "System": f"{machine.os}, kernel {machine.kernel}{_WSL[machine.wsl_gpu]}",
         "Commit": commit + (" with uncommitted changes" if software.dirty else ""),
         "Compiler": f"{software.compiler}, {software.build_type}, {software.flags.strip()}",
         "Libraries": libraries,

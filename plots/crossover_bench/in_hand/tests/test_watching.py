@@ -81,3 +81,14 @@ def test_shares_are_of_what_is_waited_for(kernels, shares, words):
     read(seen, events, [1e-3], [1e-3])
     assert (seen.data, seen.device, seen.host) == pytest.approx(shares)
     assert words in repr(seen).replace("\n ", "") and seen.on_gpu == bool(kernels)
+
+
+def test_a_device_whose_work_the_profiler_does_not_see_is_named(capsys):
+    model = torch.nn.Linear(16, 2, device="meta")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with crossover_bench.watch(steps=2) as seen:
+        for _ in range(20):
+            model(torch.rand(4, 16, device="meta")).square().mean().backward()
+            optimizer.step()
+    assert seen.problem.startswith("Nothing was watched: PyTorch's profiler sees no work of meta")
+    assert capsys.readouterr().err.count("Nothing was watched") == 1

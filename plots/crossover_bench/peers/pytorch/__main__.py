@@ -15,8 +15,16 @@ from typing import Any
 
 import torch
 
-from crossover_bench.peers.axes import DEVICES, LAYOUTS, PAGES, SCRIPTS, values_among
+from crossover_bench.peers.axes import (
+    DEVICES,
+    LAYOUTS,
+    PAGES,
+    SCRIPTS,
+    torch_device,
+    values_among,
+)
 from crossover_bench.peers.protocol import Answer, Configuration, serve
+from crossover_bench.peers.pytorch import devices
 from crossover_bench.peers.pytorch.counterparts import (
     AXES,
     BESIDE,
@@ -24,12 +32,12 @@ from crossover_bench.peers.pytorch.counterparts import (
     MODES,
     Wanted,
     counterparts,
+    on_the_gpu,
 )
 from crossover_bench.peers.pytorch.ranks import SharesInTurn
 from crossover_bench.peers.pytorch.rows import prepare
 from crossover_bench.peers.pytorch.training import References, settle
 from crossover_bench.peers.rows import Prepared, Served
-from crossover_bench.peers.tasks import Unsupported
 
 _HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # Variables that keep threads spinning for ever, with the values that do.
@@ -44,7 +52,7 @@ class Rows(Served):
     """The rows of one process. What a request asks for is a method; its answer is one object."""
 
     out_of_memory = (MemoryError, torch.cuda.OutOfMemoryError)
-    out_of_memory_words = ("can't allocate memory",)
+    out_of_memory_words = ("can't allocate memory", "backend out of memory")
 
     def __init__(self, wanted: Wanted | None = None) -> None:
         super().__init__()
@@ -64,19 +72,21 @@ class Rows(Served):
                 )
                 return {"outcome": "failed", "error_message": text}
         gpu = None
-        if torch.cuda.is_available():
+        if kind := self._kind():
+            device = torch.device(kind)
             start = time.perf_counter()
-            torch.cuda.init()
-            torch.cuda.synchronize()
+            torch.zeros(1, device=device)
+            devices.waits_for(device)()
             self._start_seconds = time.perf_counter() - start
-            gpu = torch.cuda.get_device_name()
+            gpu = devices.name_of(device)
         return {
             "program": "pytorch",
             "libraries": {"PyTorch": torch.__version__},
-            "axes": AXES,
+            "axes": [*AXES, torch_device(devices.kinds())],
             "version": torch.__version__,
             "python": platform.python_version(),
             "gpu": gpu,
+            "torch_device": kind or None,
             "configuration": torch.__config__.show().strip(),
             "parallel": torch.__config__.parallel_info().strip(),
             "capability": torch.backends.cpu.get_cpu_capability(),
@@ -85,19 +95,26 @@ class Rows(Served):
             "huge_page_memory": os.environ.get("THP_MEM_ALLOC_ENABLE", "") == "1",
         }
 
+    def _kind(self) -> str:
+        """PyTorch's name for the GPU that was asked for, or that is here."""
+        named = self._wanted.torch_device
+        return (named if devices.is_there(named) else "") if named else devices.first()
+
     def rows(self, configuration: Configuration, *, shape: Sequence[int] = ()) -> Answer:
         """Those that do the work of a row of bench's, whose network has samples of that shape, and
         the variables that each needs."""
         return {
             "rows": [
                 {"configuration": row, "environment": _environment(row)}
-                for row in counterparts(configuration, self._wanted, shape)
+                for row in (
+                    *counterparts(configuration, self._wanted, shape),
+                    *on_the_gpu(configuration, self._wanted, shape),
+                )
             ]
         }
 
     def made(self, configuration: Configuration, counted: dict[str, Any] | None) -> Prepared:
-        if configuration["device"] == "cuda" and not torch.cuda.is_available():
-            raise Unsupported("this PyTorch sees no GPU")
+        devices.require(configuration)
         return prepare(
             configuration, counted, self._references_of(configuration), self._start_seconds
         )
@@ -116,8 +133,8 @@ class Rows(Served):
         if is_last:
             torch.compiler.reset()
         gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if kind := devices.first():
+            devices.empty_cache(kind)
 
 
 def _environment(configuration: Configuration) -> dict[str, str]:
@@ -161,14 +178,23 @@ def _wanted(arguments: Sequence[str]) -> Wanted:
         help="of bench's rows all, or those that a default run has some beside: networks in f32, "
         "images in one layout, where this PyTorch sees the device",
     )
+    parser.add_argument(
+        "--torch-device",
+        choices=devices.kinds(),
+        default="",
+        help="PyTorch's name of a GPU for which bench has no rows: trainings that bench has on the "
+        "CPU are measured on it, too",
+    )
     options = parser.parse_args(arguments)
-    devices, layouts = options.devices, options.layout
+    among, layouts = options.devices, options.layout
     if options.beside == "default":
         layouts = layouts[:1]
-        seen = DEVICES if torch.cuda.is_available() else ("cpu",)
-        devices = tuple(device for device in devices if device in seen)
+        seen = DEVICES if devices.first() else ("cpu",)
+        among = tuple(device for device in among if device in seen)
     return Wanted(
-        *(devices, layouts, options.mode, options.pages, options.script), beside=options.beside
+        *(among, layouts, options.mode, options.pages, options.script),
+        beside=options.beside,
+        torch_device=options.torch_device if "cuda" in among else "",
     )
 
 

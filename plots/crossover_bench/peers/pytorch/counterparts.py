@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossover_bench.peers.axes import (
     COMPILER,
@@ -14,6 +14,7 @@ from crossover_bench.peers.axes import (
     LAYOUTS,
     PAGES_AXIS,
     SCRIPT,
+    TORCH_DEVICES,
     same_work,
 )
 from crossover_bench.peers.forward import copies
@@ -46,6 +47,7 @@ class Wanted:
     pages: tuple[str, ...] = ("default",)
     scripts: tuple[str, ...] = ("lean",)
     beside: str = "all"
+    torch_device: str = ""  # a GPU of PyTorch's; of bench's rows on the CPU it trains the same, too
 
 
 def counterparts(
@@ -67,8 +69,29 @@ def counterparts(
         or (wanted.beside == "default" and not _is_of_the_default_run(ours))
     ):
         return []
+    is_image = len(shape) == 3
     shared = same_work(ours, "pytorch")
-    return [{**shared, **way} for way in _ways(ours, device, wanted, len(shape) == 3)]
+    return [{**shared, **way} for way in _ways(ours, device, wanted, is_image)]
+
+
+def on_the_gpu(
+    ours: Configuration, wanted: Wanted, shape: Sequence[int] = ()
+) -> list[Configuration]:
+    """The same of a training of bench's on the CPU, on the GPU that `wanted` names, for which bench
+    has no rows."""
+    if (
+        not wanted.torch_device
+        or ours["family"] not in TRAINING
+        or ours.get("device") != "cpu"
+        or "ranks" in ours
+    ):
+        return []
+    there = {key: value for key, value in ours.items() if key not in ("cpu_threads", "execution")}
+    there |= {"device": "cuda", "data": "resident"}
+    of_cuda = wanted.torch_device == TORCH_DEVICES[0]
+    modes = tuple(mode for mode in wanted.modes if mode != "graph" or of_cuda)
+    rows = counterparts(there, replace(wanted, modes=modes), shape)
+    return [{**row, "torch_device": wanted.torch_device} for row in rows]
 
 
 def _is_of_the_default_run(ours: Configuration) -> bool:

@@ -11,6 +11,7 @@ from torch import nn
 
 from crossover_bench.peers.forward import Passes, inputs_of
 from crossover_bench.peers.protocol import Configuration
+from crossover_bench.peers.pytorch.devices import of_row, waits_for
 from crossover_bench.peers.pytorch.networks import fill, network_of
 from crossover_bench.peers.tasks import Task
 
@@ -27,7 +28,8 @@ class Forward(Passes):
         dtype: torch.dtype = torch.float32,
         rows: int | None = None,
     ) -> None:
-        self.device = torch.device("cuda" if configuration["device"] == "cuda" else "cpu")
+        self.device = of_row(configuration)
+        self._wait = waits_for(self.device)
         is_bf16 = configuration["precision"] == "bf16"
         network = network_of(task.network).to(dtype)
         fill(network, trains=False)
@@ -49,8 +51,7 @@ class Forward(Passes):
         with torch.inference_mode():
             x = self.x.to(torch.bfloat16) if self._is_narrowed else self.x
             self._outputs = self.network(x)
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
+        self._wait()
 
     def outputs(self) -> np.ndarray:
         return self._outputs.detach().double().cpu().numpy()

@@ -9,6 +9,7 @@ import torch
 
 from crossover_bench.peers.generator import INPUTS, uniform
 from crossover_bench.peers.protocol import Configuration
+from crossover_bench.peers.pytorch.devices import of_row, waits_for
 from crossover_bench.peers.verification import Mismatch
 
 _APART = 0x9E3779B1  # between the operands, more than any of them has elements
@@ -23,7 +24,8 @@ class Product:
     """c [m, n] = op(a) [m, k] op(b) [k, n], `count` times an iteration."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.device = _device(configuration)
+        self.device = of_row(configuration)
+        self._wait = waits_for(self.device)
         m, n, k = (int(configuration[key]) for key in "mnk")
         dtype = _DTYPES[configuration["precision"]]
         first, second = [*configuration["transpose"]]
@@ -52,7 +54,7 @@ class Product:
         a, b, c = self.a, self.b, self.c
         for _ in range(self.count):
             torch.mm(a, b, out=c)
-        _wait(self.device)
+        self._wait()
 
     def verify(self) -> dict[str, Any]:
         """Against sums in float64, of rows spread over the result; bench's tolerances."""
@@ -89,7 +91,8 @@ class Copy:
     """Bytes from one block to another, as the configuration says where and how."""
 
     def __init__(self, configuration: Configuration, size: int) -> None:
-        self.device = _device(configuration)
+        self.device = of_row(configuration)
+        self._wait = waits_for(self.device)
         self.is_asynchronous = configuration["mode"] == "async"
         pinned = configuration.get("memory") == "pinned"
         direction = configuration["direction"]
@@ -123,7 +126,7 @@ class Copy:
             ((source, to),) = self.pairs
             for _ in range(self.count):
                 to.copy_(source, non_blocking=self.is_asynchronous)
-        _wait(self.device)
+        self._wait()
 
     def verify(self) -> dict[str, Any]:
         self.run()
@@ -140,12 +143,3 @@ class Copy:
             if not torch.equal(source.cpu(), to.cpu()):
                 raise Mismatch("the copy is not what was copied")
             to.fill_(_SPOILED)
-
-
-def _device(configuration: Configuration) -> torch.device:
-    return torch.device("cuda" if configuration["device"] == "cuda" else "cpu")
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()

@@ -21,8 +21,9 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"python -m peers.pytorch.own: this Python ({sys.executable}) has no {missing.name}")
 
-from crossover_bench.peers.axes import DEVICES, TORCH_DEVICE, TORCH_DEVICES
+from crossover_bench.peers.axes import DEVICES, torch_device
 from crossover_bench.peers.protocol import Answer, Configuration, serve
+from crossover_bench.peers.pytorch import devices
 from crossover_bench.peers.pytorch.__main__ import Rows
 from crossover_bench.peers.pytorch.counterparts import AXES, MODES, TRAINING
 from crossover_bench.peers.pytorch.own_module import LOSSES, Module
@@ -57,7 +58,7 @@ class OwnRows(Rows):
 
     def describe(self) -> Answer:
         return super().describe() | {
-            "axes": [*AXES, TORCH_DEVICE],
+            "axes": [*AXES, torch_device(devices.kinds())],
             "rows": list(self._own_rows()),
             "ladders": self._ladders,
             "ladder_batches": {
@@ -88,9 +89,10 @@ class OwnRows(Rows):
             way = {"device": device, "execution": "eager", "compiler": compiler}
             if device == "cpu" and mode != "graph":
                 yield from ({**way, "cpu_threads": str(count)} for count in options.threads)
-            elif device == "cuda" and (options.torch_device != "cuda" or torch.cuda.is_available()):
-                way |= {"data": "resident", "torch_device": options.torch_device}
-                yield {**way, "execution": "graph" if mode == "graph" else "eager"}
+            elif device == "cuda" and (kind := options.torch_device or devices.first()):
+                way |= {"data": "resident", "torch_device": kind}
+                if mode != "graph" or kind == "cuda":
+                    yield {**way, "execution": "graph" if mode == "graph" else "eager"}
 
     def _batches(self, module: Module) -> list[int]:
         if self._options.batch and not module.data:
@@ -100,9 +102,7 @@ class OwnRows(Rows):
     def made(self, configuration: Configuration, _: dict[str, Any] | None) -> Prepared:
         module = self._modules[configuration["model"]]
         on_gpu = configuration["device"] == "cuda"
-        device = configuration.get("torch_device", "cuda")
-        if on_gpu and not _is_there(device):
-            raise Unsupported(f"this PyTorch sees no {'GPU' if device == 'cuda' else device}")
+        devices.require(configuration)
         threads = int(configuration.get("cpu_threads", self._threads))
         torch.set_num_threads(threads)
         where = {key: configuration[key] for key in _WHERE if key in configuration}
@@ -110,7 +110,8 @@ class OwnRows(Rows):
         is_apart = on_gpu or configuration["execution"] == "graph"
         is_apart |= configuration.get("compiler") == "inductor"
         quiet = told["draws"] and is_apart
-        kind, references = self._references_to(module, quiet, on_gpu and device == "cuda")
+        of_cuda = devices.of_row(configuration).type == "cuda"
+        kind, references = self._references_to(module, quiet, of_cuda)
         counted = {**told, "step": {"flops": 0.0 if module.data else told["flops"]}}
         flops, steps = told["flops"], 1.0
         if configuration["family"] == "Epoch":
@@ -152,11 +153,6 @@ class OwnRows(Rows):
             changes |= {"device": "cuda"} if on_gpu else {}
             self._of[key] = References(self._threads, kind, **changes)
         return kind, self._of[key]
-
-
-def _is_there(device: str) -> bool:
-    backend = getattr(torch, device, None) or getattr(torch.backends, device, None)
-    return backend is not None and backend.is_available()
 
 
 # ---- the command line
@@ -285,7 +281,7 @@ def _server() -> argparse.ArgumentParser:
     add("--family", type=_listed(_one_of(*TRAINING)))
     add("--mode", type=_listed(_one_of(*MODES)), default=list(MODES))
     add("--devices", type=_listed(_one_of(*DEVICES)), default=list(DEVICES))
-    add("--torch-device", type=_one_of(*TORCH_DEVICES), default="cuda")
+    add("--torch-device", type=_one_of(*devices.kinds()))
     add("--optimizer", type=_one_of(*_RATES), default="sgd")
     add("--lr", type=float)
     add("--weight-decay", type=float)

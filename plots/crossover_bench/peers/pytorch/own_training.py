@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from crossover_bench.peers.generator import LABELS, uniform
 from crossover_bench.peers.protocol import Configuration
 from crossover_bench.peers.pytorch.counting import Counting, Counts, Recurrences
+from crossover_bench.peers.pytorch.devices import of_row, waits_for
 from crossover_bench.peers.pytorch.draws import CastToF64, DrawnInF32, nothing_drawn
 from crossover_bench.peers.pytorch.own_module import Module, batches_of, generated, made, seed
 from crossover_bench.peers.pytorch.training import Graphs, Training, optimizer_of
@@ -145,7 +146,8 @@ class OwnTraining(Training):
     ) -> None:
         self.task, self._dtype = task, dtype
         on_gpu = configuration["device"] == "cuda"
-        self.device = torch.device(configuration.get("torch_device", "cuda") if on_gpu else "cpu")
+        self.device = of_row(configuration)
+        self.wait = waits_for(self.device)
         self._autocast = configuration["precision"] == "bf16"
         self._overwrites = True
         self._is_exact = dtype == torch.float64
@@ -349,10 +351,6 @@ class OwnTraining(Training):
 
     def parameters(self) -> list[np.ndarray]:
         return super().parameters() if self._quiet is None else self._quiet.parameters()
-
-    def wait(self) -> None:
-        if self.device.type != "cpu":
-            torch.accelerator.synchronize()
 
 
 def _bytes_of(values: Iterable[Any]) -> int:

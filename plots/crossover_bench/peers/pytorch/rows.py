@@ -11,6 +11,7 @@ from crossover_bench.peers.forward import forward_row
 from crossover_bench.peers.protocol import Configuration
 from crossover_bench.peers.pytorch.copies import Copies
 from crossover_bench.peers.pytorch.counterparts import TRAINING
+from crossover_bench.peers.pytorch.devices import of_row
 from crossover_bench.peers.pytorch.forward import Forward, exact_outputs
 from crossover_bench.peers.pytorch.layers import RECURRENT
 from crossover_bench.peers.pytorch.operations import Copy, Product
@@ -75,7 +76,7 @@ def _training(
         kind = SharedTraining
     elif "copies" in configuration:
         kind = Copies
-    if _rounds_to_tf32(counted):
+    if _rounds_to_tf32(configuration, counted):
         configuration = {**configuration, "precision": "tf32"}  # whose tolerances it has
     before = cached_graphs()
     prepared = training_row(kind, configuration, counted, references)
@@ -83,14 +84,14 @@ def _training(
         prepared.once["cached_graphs"] = cached_graphs() - before
     if isinstance(prepared.work, Usual):
         prepared.work.check_loader()
-    if configuration["device"] == "cuda":
+    if of_row(configuration).type == "cuda":
         prepared.facts["tf32_in"] = ", ".join(where_tf32()) or "none"
     return prepared
 
 
-def _rounds_to_tf32(counted: dict[str, Any] | None) -> bool:
+def _rounds_to_tf32(configuration: Configuration, counted: dict[str, Any] | None) -> bool:
     """Whether something of a network is computed in TF32 now."""
-    allowed = where_tf32()
+    allowed = where_tf32() if of_row(configuration).type == "cuda" else []
     if not allowed or torch.cuda.get_device_capability()[0] < _TF32_SINCE:
         return False
     types = {layer["type"] for layer in counted["network"]["layers"]} if counted else set()

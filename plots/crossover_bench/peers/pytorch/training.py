@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from crossover_bench.peers import verification
 from crossover_bench.peers.protocol import Configuration, alive
+from crossover_bench.peers.pytorch.devices import of_row, waits_for
 from crossover_bench.peers.pytorch.layers import Dropout
 from crossover_bench.peers.pytorch.networks import fill, network_of
 from crossover_bench.peers.tasks import Task, Unsupported, data_of
@@ -38,8 +39,8 @@ class Training:
         self, task: Task, configuration: Configuration, dtype: torch.dtype = torch.float32
     ) -> None:
         self.task = task
-        on_gpu = configuration["device"] == "cuda"
-        self.device = torch.device("cuda" if on_gpu else "cpu")
+        self.device = of_row(configuration)
+        self.wait = waits_for(self.device)
         self._autocast = configuration["precision"] == "bf16"
         layout = configuration.get("layout", "default")
         self._layout = torch.channels_last if layout == "channels-last" else torch.preserve_format
@@ -167,10 +168,6 @@ class Training:
 
     def parameters_are_finite(self) -> bool:
         return all(bool(torch.isfinite(p).all()) for p in self.network.parameters())
-
-    def wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
 
     def _take_masks(self, step: int, rows: int) -> None:
         """Those of the reference in a step, from 0."""

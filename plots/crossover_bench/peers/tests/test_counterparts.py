@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from crossover_bench.peers.jax.threads import environment
-from crossover_bench.peers.pytorch.counterparts import Wanted, counterparts
+from crossover_bench.peers.pytorch.counterparts import Wanted, counterparts, on_the_gpu
 from crossover_bench.peers.tests import configuration_of, ours
 
 EVERY = Wanted(modes=("eager", "compile", "graph"), pages=("default", "huge"))
@@ -164,6 +166,20 @@ def test_a_default_run_has_some_networks_beside_it(model, changes, has_one):
 def test_some_work_has_none(changes):
     assert ways(ours("disc-2", **changes)) == []
     assert ways(ours("disc-2"), Wanted(devices=("cuda",))) == []
+
+
+def test_a_gpu_of_pytorchs_own_trains_what_bench_has_on_the_cpu():
+    wanted = Wanted(scripts=("usual", "lean"), modes=("eager", "graph"), torch_device="mps")
+    lean, usual = on_the_gpu(ours("disc-2"), wanted)
+    there = {"device": "cuda", "data": "resident", "torch_device": "mps", "execution": "eager"}
+    assert there.items() <= lean.items() and there.items() <= usual.items()
+    assert "cpu_threads" not in lean and usual["script"] == "usual"
+    every = on_the_gpu(ours("disc-2", cpu_threads="2"), wanted)
+    assert every == [lean, usual]  # one row for all threads of the CPU
+    assert len(on_the_gpu(ours("disc-2"), replace(wanted, torch_device="cuda"))) == 3  # a graph
+    nothing = [on_the_gpu(ours("disc-2", **GPU), wanted), on_the_gpu(ours("disc-2"), Wanted())]
+    nothing.append(on_the_gpu(configuration_of(GEMM.format("warm")), wanted))
+    assert nothing == [[], [], []]
 
 
 def test_products_are_warm_and_copies_stay_as_they_are():
