@@ -45,7 +45,9 @@ if os.environ["TROUBLE"] == "hangs":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     time.sleep(600)
 time.sleep(0.3)
-print(f"[  PASSED  ] {1 + int(os.environ['GTEST_SHARD_INDEX'])} tests.")
+print(f"[  PASSED  ] {1 + int(os.environ['GTEST_SHARD_INDEX'])} tests.", end="", flush=True)
+time.sleep(0.3)  # others write behind it
+print()
 """
 
 
