@@ -78,7 +78,7 @@ def speed_up_words(speed_up: SpeedUp, lead: str = "") -> str:
     )
     each = f" {FAMILIES[speed_up.family].a}" if quantity.is_amount else ""
     values = ", ".join(
-        f"{quantity.show(median_of(curve.samples[0]))}{of} on the {printable(curve.label, 60)}"
+        f"{quantity.show(median_of(curve.samples[0]))}{of} {_done(printable(curve.label, 60))}"
         for curve, of in ((speed_up.cpu, each), (speed_up.gpu, ""))
     )
     if speed_up.winner:
@@ -91,6 +91,11 @@ def speed_up_words(speed_up: SpeedUp, lead: str = "") -> str:
         f"{place} neither surely {quantity.wins}: {values}; the 95 % interval of "
         f"{quantity.quotient()}, {interval}, {holds}."
     )
+
+
+def _done(way: str) -> str:
+    """Where or by what: "on the GPU, graph", "by PyTorch on the GPU, eager"."""
+    return f"on the {way}" if way.startswith(("CPU", "GPU")) else f"by {way}"
 
 
 def winner(crossover: Crossover) -> str:
