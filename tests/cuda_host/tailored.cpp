@@ -61,8 +61,9 @@ std::unique_ptr<TailoredKernel> find(const Shape& shape, std::index_sequence<pla
 
 std::unique_ptr<TailoredKernel> make_tailored_kernel(const Shape& shape) {
   constexpr auto all = std::make_index_sequence<tailored::networks.size()>();
+  constexpr auto kept = std::make_index_sequence<tailored::kept_networks>();
   std::unique_ptr<TailoredKernel> found =
-      shape.keep ? find<true>(shape, all) : find<false>(shape, all);
+      shape.keep ? find<true>(shape, kept) : find<false>(shape, all);
   if (found == nullptr) {
     throw Unsupported("the emulation has no NVRTC to compile a kernel for this network");
   }

@@ -70,7 +70,9 @@ TEST_P(EmulatedTailored, IsVerifiedInWhateverPieces) {
   EXPECT_NO_THROW(verify_state(*program, training.workload, expected)) << "in parts";
 }
 
-TEST_P(EmulatedTailored, WritesWhatEachOperationDoesWhereItIsKept) {
+class EmulatedTailoredKept : public EmulatedTailored {};
+
+TEST_P(EmulatedTailoredKept, WritesWhatEachOperationDoes) {
   const Training training = training_of(GetParam());
   CompileOptions options = tailored;
   options.keep_activations = true;
@@ -102,16 +104,23 @@ TEST_P(EmulatedTailored, RepeatsToTheBit) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+std::string name_of_network(const testing::TestParamInfo<Shape>& of_case) {
+  const Shape& of = of_case.param;
+  std::string name = std::to_string(of_case.index) + "_";
+  for (int l = 0; l <= of.layers; ++l) {
+    name += std::to_string(of.width[l]) + "_";
+  }
+  return name + name_in(named_activations, of.activation[0]) + "_" + name_of(of.loss) + "_by_" +
+         std::to_string(of.lanes);
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTailored, testing::ValuesIn(cuda::tailored::networks),
-                         [](const auto& of_case) {
-                           const Shape& of = of_case.param;
-                           std::string name = std::to_string(of_case.index) + "_";
-                           for (int l = 0; l <= of.layers; ++l) {
-                             name += std::to_string(of.width[l]) + "_";
-                           }
-                           return name + name_in(named_activations, of.activation[0]) + "_" +
-                                  name_of(of.loss) + "_by_" + std::to_string(of.lanes);
-                         });
+                         name_of_network);
+INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTailoredKept,
+                         testing::ValuesIn(cuda::tailored::networks.begin(),
+                                           cuda::tailored::networks.begin() +
+                                               cuda::tailored::kept_networks),
+                         name_of_network);
 
 /// Copies of a network, each trained by a block of its own, in one launch.
 TEST(EmulatedTailoredTraining, TrainsCopiesTogether) {
