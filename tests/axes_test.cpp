@@ -208,8 +208,9 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   const Axis& axis = axis_of(&RowSpec::execution);
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, true),
             (Values{"eager", "winograd", "fused", "overlapped", "auto"}));
-  EXPECT_EQ(axis.values_on(AxisDevices::gpu, true),
-            (Values{"eager", "overlapped", "auto", "graph", "graph-epoch", "persistent"}));
+  EXPECT_EQ(
+      axis.values_on(AxisDevices::gpu, true),
+      (Values{"eager", "overlapped", "auto", "graph", "graph-epoch", "persistent", "tailored"}));
   EXPECT_EQ(axis.values_on(AxisDevices::cpu, false), Values{"eager"});
   EXPECT_EQ(axis.values_on(AxisDevices::gpu, false), (Values{"eager", "graph", "graph-epoch"}));
 

@@ -98,22 +98,26 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuGolden,
                          labelled);
 
 /// One kernel for the epoch, of networks that fit on a multiprocessor of the GPU at hand.
-class GpuPersistent : public testing::TestWithParam<Golden> {};
-
-TEST_P(GpuPersistent, Trajectory) {
-  on_gpu([](const Backend& gpu, Form form) {
+void train_in_one_kernel(const Golden& golden, Execution execution) {
+  on_gpu([&](const Backend& gpu, Form form) {
     if (form == Form::plain) {
       return;  // it takes what fuse() made
     }
     try {
-      expect_trajectory(GetParam(), form, gpu, {.execution = Execution::persistent});
+      expect_trajectory(golden, form, gpu, {.execution = execution});
     } catch (const Unsupported& missing) {
       GTEST_SKIP() << missing.what();
     }
   });
 }
 
+class GpuPersistent : public testing::TestWithParam<Golden> {};
+TEST_P(GpuPersistent, Trajectory) { train_in_one_kernel(GetParam(), Execution::persistent); }
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuPersistent, testing::ValuesIn(golden_mlps()), labelled);
+
+class GpuTailored : public testing::TestWithParam<Golden> {};
+TEST_P(GpuTailored, Trajectory) { train_in_one_kernel(GetParam(), Execution::tailored); }
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuTailored, testing::ValuesIn(golden_mlps()), labelled);
 
 class CpuBf16 : public testing::TestWithParam<std::tuple<Golden, Form, int>> {};
 

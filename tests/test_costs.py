@@ -39,6 +39,7 @@ from crossover_bench.tests.test_prediction_docs import POINTS  # noqa: E402
 from tools.stages import thorough  # noqa: E402
 
 PRECISIONS = ("f32", "bf16")
+ONE_KERNEL = ("persistent", "tailored")  # for an epoch
 
 
 @cache
@@ -108,9 +109,9 @@ def merged(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def predicted_launches(epoch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of an epoch by device and execution: a GPU's, but of persistent execution."""
+    """Of an epoch by device and execution: a GPU's, but of one kernel."""
     return {
-        device: {name: count for name, count in executions.items() if name != "persistent"}
+        device: {name: count for name, count in executions.items() if name not in ONE_KERNEL}
         for device, executions in epoch["device_launches"].items()
         if device != "cpu"
     }

@@ -115,7 +115,7 @@ def test_a_second_command_goes_on_with_the_rows_of_the_first(commands):
     (earlier / "ladder.json.partial").write_text(INTERRUPTED)
     (earlier / "seven.json").write_text(INTERRUPTED.replace("false", "true"))
     code, calls = commands.run(*SECOND)
-    names = ("ladder", "pytorch", "jax", "batch", "gpu", "transformers")
+    names = ("ladder", "tailored", "pytorch", "jax", "batch", "gpu", "transformers")
     assert (code, calls) == (0, [f"{name}.json" for name in names])
     assert (commands.out / "ladder.json.partial").read_text("utf-8") == INTERRUPTED
     log = commands.log()

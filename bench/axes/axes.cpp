@@ -292,21 +292,22 @@ std::vector<Axis> device_axes() {
       line(&RowSpec::execution,
            {.key = "execution",
             .role = AxisRole::how,
-            .description = "operation by operation (eager), on several ranks with sums of "
-                           "gradients beside the backward pass (overlapped); on the CPU with "
-                           "Winograd's products in convolutions of 3x3 (winograd), or a step "
-                           "without calls between (fused); on a GPU one CUDA graph per step, one "
-                           "per epoch, or one kernel "
-                           "for the epoch (persistent); or the fastest of the device's (auto)",
-            .flag =
-                {"--execution", "NAME,...",
-                 "eager, and with --ranks overlapped; on the CPU also winograd (networks with "
-                 "convolutions of 3x3) or fused (of linear layers); on a GPU also graph (one "
-                 "per step), graph-epoch or persistent; or auto, the fastest of the device's, on "
-                 "the CPU with at most the "
-                 "threads of the row, on a GPU with the fastest choices of algorithms. Each "
-                 "device measures those that it has (default, also where it has none of them: "
-                 "the sweep's)"},
+            .description =
+                "operation by operation (eager), on several ranks with sums of "
+                "gradients beside the backward pass (overlapped); on the CPU with "
+                "Winograd's products in convolutions of 3x3 (winograd), or a step "
+                "without calls between (fused); on a GPU one CUDA graph per step, one "
+                "per epoch, or one kernel for the epoch (persistent), which may be "
+                "compiled for the network (tailored); or the fastest of the device's (auto)",
+            .flag = {"--execution", "NAME,...",
+                     "eager, and with --ranks overlapped; on the CPU also winograd (networks with "
+                     "convolutions of 3x3) or fused (of linear layers); on a GPU also graph (one "
+                     "per step), graph-epoch, persistent or tailored; or auto, the fastest of the "
+                     "device's, on "
+                     "the CPU with at most the "
+                     "threads of the row, on a GPU with the fastest choices of algorithms. Each "
+                     "device measures those that it has (default, also where it has none of them: "
+                     "the sweep's)"},
             .devices = AxisDevices::both,
             .scopes = execution_scopes()},
            execution_names()),

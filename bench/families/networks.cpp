@@ -86,7 +86,7 @@ Json gpu_launches(const Backend& gpu, const Workload& epoch, const Arguments& ar
       json[text_of(mode, &RowSpec::execution)][text_of(mode, &RowSpec::placement)] =
           gpu.estimate(gpu.optimize(epoch, options), options).launches;
     } catch (const Unsupported&) {
-      if (options.execution != Execution::persistent) {  // which takes few networks
+      if (!facts_of(options.execution).in_one_kernel) {  // which takes few networks
         throw;
       }
     }

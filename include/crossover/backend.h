@@ -85,6 +85,7 @@ enum class Execution {
   overlapped,   ///< several ranks: eager, gradients are summed over the ranks while the backward
                 ///< pass goes on; so are those of ranks in a GPU's graphs
   persistent,   ///< GPU: one kernel trains the whole order, the weights stay on the chip
+  tailored,     ///< GPU: the same by a kernel that is compiled for the network; not of `automatic`
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
@@ -259,9 +260,9 @@ struct Description {
 /// What one pass over a Workload's whole order asks of a device, told before it is compiled.
 struct Estimate {
   std::int64_t launches = 0;  ///< what the Program's facts say
-  int multiprocessors = 0;  ///< of a GPU with clusters that Execution::persistent keeps busy; else,
-                            ///< and where it is all of them, 0
-  std::int64_t bytes = 0;   ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
+  int multiprocessors = 0;    ///< of a GPU that one kernel keeps busy; else, and where it is all of
+                              ///< them, 0
+  std::int64_t bytes = 0;  ///< of a GPU's memory, as Plan::bytes(); 0 of a CPU, which plan() tells
   std::int64_t workspace_bytes = 0;  ///< of these the most that the libraries may use
   bool joins = false;                ///< see Plan::joins()
   std::int64_t copies = 1;           ///< see ProgramFacts

@@ -22,12 +22,13 @@ struct ExecutionFacts {
   bool trains = false;          ///< only what trains: operations by themselves are not run so
   bool of_whole_order = false;  ///< runs the whole order by itself: nothing is copied or read
                                 ///< between its steps
+  bool in_one_kernel = false;   ///< of a GPU, which few networks have
   /// On a GPU, how much can go wrong: calls that libraries make for everyone, then what is our own,
   /// and what tries all of them.
   std::size_t risk = 0;
 };
 
-inline constexpr std::size_t most_risk = 4;
+inline constexpr std::size_t most_risk = 5;
 
 /// In the order in which names are listed, the plainest first.
 inline constexpr std::array execution_table{
@@ -68,7 +69,15 @@ inline constexpr std::array execution_table{
                    .on_gpu = true,
                    .trains = true,
                    .of_whole_order = true,
+                   .in_one_kernel = true,
                    .risk = 3},
+    ExecutionFacts{.execution = Execution::tailored,
+                   .name = "tailored",
+                   .on_gpu = true,
+                   .trains = true,
+                   .of_whole_order = true,
+                   .in_one_kernel = true,
+                   .risk = 4},
 };
 
 constexpr const ExecutionFacts& facts_of(Execution execution) {

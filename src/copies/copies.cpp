@@ -335,7 +335,7 @@ class CopiesPlan : public Plan {
     options_.graph_form = facts.graph_form;
     // By one alone. One kernel for all of them joins, and is made already.
     if (const std::optional<Choice> chosen = facts.chosen;
-        chosen && is_gpu() && chosen->execution != Execution::persistent) {
+        chosen && is_gpu() && !facts_of(chosen->execution).in_one_kernel) {
       const auto planned = own_.plan(own_.optimize(copies_.one(), options_), options_);
       if (planned->copies() > 1) {
         first.clear();  // frees its memory
@@ -346,7 +346,7 @@ class CopiesPlan : public Plan {
     if (first.front()->facts().copies > 1) {
       return std::make_unique<CopiesProgram>(copies_, std::move(first), Sharing{});
     }
-    if (options_.execution != Execution::persistent) {
+    if (!facts_of(options_.execution).in_one_kernel) {
       options_.copies = 1;  // the others are such Programs, too
     }
     Sharing sharing{

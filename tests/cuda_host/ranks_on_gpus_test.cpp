@@ -174,7 +174,8 @@ TEST(RanksOnGpus, ACaptureThatNcclRefusesIsSaidSo) {
 }
 
 TEST(RanksOnGpus, WhatIsForOneProcessIsRefused) {
-  for (const Execution execution : {Execution::persistent, Execution::automatic}) {
+  for (const Execution execution :
+       {Execution::persistent, Execution::tailored, Execution::automatic}) {
     EXPECT_THAT(verdict(dense(), {.execution = execution}, {}), HasSubstr("are for one process"));
   }
 }

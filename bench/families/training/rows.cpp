@@ -251,14 +251,14 @@ void expect(Row& row, const TrainingPlan& plan, const Target& target, const Swee
       TrainingPlan of_batch = plan;
       of_batch.options = one_batch;
       CompileOptions options = target.options;
-      if (options.execution != Execution::persistent) {
+      if (!facts_of(options.execution).in_one_kernel) {
         options.copies = plan.options.copies;
       }
       const Estimate estimate = gpu.estimate(gpu.optimize(workload_of(of_batch), options), options);
       const std::int64_t programs = plan.options.copies / estimate.copies;
       work.launches = static_cast<double>(estimate.launches * programs);
       work.multiprocessors = estimate.multiprocessors;
-      if (target.options.execution != Execution::persistent) {
+      if (!facts_of(target.options.execution).in_one_kernel) {
         work.launches *= rows / static_cast<double>(one_batch.rows);
       }
     } catch (const std::overflow_error&) {

@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "crossover/host_device.h"
 #include "crossover/operation.h"
+#include "crossover/operations/update_factors.h"
 
 namespace crossover {
 
@@ -32,13 +32,6 @@ struct UpdateTerms {
 };
 
 // ---- Plain stochastic gradient descent.
-
-template <class T>
-struct SgdFactors {
-  T learning_rate;  ///< times the gradient factor
-
-  CROSSOVER_HOST_DEVICE void update(T& w, T g, T& /*m*/, T& /*v*/) const { w -= learning_rate * g; }
-};
 
 /// w -= learning_rate * g.
 struct SgdOptions {
@@ -59,16 +52,6 @@ struct SgdOptions {
 };
 
 // ---- Stochastic gradient descent with momentum.
-
-template <class T>
-struct MomentumFactors {
-  T learning_rate, momentum, gradient_factor;
-
-  CROSSOVER_HOST_DEVICE void update(T& w, T g, T& velocity, T& /*v*/) const {
-    velocity = momentum * velocity + gradient_factor * g;
-    w -= learning_rate * velocity;
-  }
-};
 
 /// velocity = momentum * velocity + g; w -= learning_rate * velocity: PyTorch's SGD with momentum.
 struct MomentumOptions {
@@ -93,37 +76,6 @@ struct MomentumOptions {
 };
 
 // ---- Adam with decoupled weight decay.
-
-/// What the factors that depend on the step are computed from.
-template <class T>
-struct AdamWClock {
-  T learning_rate, log_beta1, log_beta2;
-};
-
-template <class T>
-struct AdamWFactors {
-  T beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
-  T step_size;                ///< lr / (1 - beta1^t)
-  T inverse_root_correction;  ///< 1 / sqrt(1 - beta2^t)
-  T keep;                     ///< 1 - lr * decay
-  T gradient_factor;
-
-  /// Those of step t in arithmetic of T alone: 1 - beta^t is -expm1(t ln beta), accurate to a few
-  /// roundings at any t, since no error accumulates from step to step.
-  CROSSOVER_HOST_DEVICE void set_time(const AdamWClock<T>& clock, int t) {
-    const T correction1 = -std::expm1(static_cast<T>(t) * clock.log_beta1);
-    const T correction2 = -std::expm1(static_cast<T>(t) * clock.log_beta2);
-    step_size = clock.learning_rate / correction1;
-    inverse_root_correction = 1 / std::sqrt(correction2);
-  }
-
-  CROSSOVER_HOST_DEVICE void update(T& w, T gradient, T& m, T& v) const {
-    const T g = gradient_factor * gradient;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * g * g;
-    w = keep * w - step_size * m / (std::sqrt(v) * inverse_root_correction + epsilon);
-  }
-};
 
 /// Adam (Kingma & Ba 2015) where nothing decays; else AdamW (Loshchilov & Hutter 2019) as PyTorch
 /// computes it, decay decoupled: w *= 1 - lr * decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g

@@ -198,7 +198,7 @@ class Axes:
 _OPERATIONS = ("Peak", "Copy", "Collective", "Gemm", "Layer")
 _NETWORKS = ("Epoch", "Minibatch", "Forward")
 _EXECUTIONS = ("eager", "winograd", "fused", "overlapped", "auto")
-_GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent")
+_GPU_EXECUTIONS = ("graph", "graph-epoch", "persistent", "tailored")
 # The order is that of labels. Keys, roles and values are bench's; a test holds them equal, and
 # bench/axes/axes.cpp says what each of them means.
 BUILT_IN = Axes(
@@ -252,6 +252,7 @@ BUILT_IN = Axes(
                 "graph": "with CUDA graphs",
                 "graph-epoch": "with one CUDA graph for the epoch",
                 "persistent": "with one kernel for the epoch",
+                "tailored": "with one kernel made for the network",
             },
         ),
         Axis(

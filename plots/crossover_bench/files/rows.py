@@ -309,7 +309,7 @@ class Row:
     def is_one_kernel(self) -> bool:
         """Whether one kernel of a GPU trains the whole epoch, so that no part has a time of its
         own: seconds_product is all of it."""
-        return self.runs_as.get("execution") == "persistent"
+        return self.runs_as.get("execution") in ("persistent", "tailored")
 
     @property
     def count(self) -> float:

@@ -9,37 +9,17 @@
 #include <cstdint>
 
 #include "../base/site.h"
-#include "../plan/launches/operand.h"
 #include "../plan/launches/persistent_plan.h"
+#include "../plan/launches/tailored_arguments.h"
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
 
 namespace crossover::cuda {
 
-/// A tensor of parameters in the device's memory, with AdamW's states and its 1 - learning rate *
-/// weight decay; m is momentum's velocity, too.
-struct TrainedTensor {
-  float* values = nullptr;
-  float* m = nullptr;
-  float* v = nullptr;
-  float keep = 1;
-};
-
 /// A layer's place on the chip, and where it comes from and goes to.
 struct PersistentLayer {
   OnChipLayer on_chip;
   TrainedTensor w, bias;
-};
-
-/// Where a step's tensors go in the device's memory, where they are kept, by launches of one run
-/// each. No gradients of the parameters where the step updates in place.
-struct KeptLayer {
-  float* y = nullptr;
-  float* dy = nullptr;
-  float* dw = nullptr;
-  float* dbias = nullptr;
-  float* sum = nullptr;  // as DenseLayer has them
-  float* product = nullptr;
 };
 
 struct PersistentArguments {

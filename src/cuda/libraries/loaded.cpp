@@ -4,6 +4,7 @@
 // called: the first call of a function finds it. A program with another function of theirs does not
 // link: it needs a line here.
 #include <cublasLt.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
@@ -19,6 +20,9 @@
 #endif
 #ifdef CROSSOVER_LOADS_NCCL
 #include <nccl.h>
+#endif
+#if __has_include(<nvrtc.h>)
+#include <nvrtc.h>
 #endif
 
 #include "crossover/backend.h"
@@ -84,6 +88,17 @@ std::string cuda_major() {
 
 const Loaded& cublaslt() {
   static const Loaded library("libcublasLt.so." + cuda_major(), "nvidia-cublas");
+  return library;
+}
+
+/// The driver, without which there is no GPU.
+const Loaded& driver() {
+  static const Loaded library("libcuda.so.1", "the driver");
+  return library;
+}
+
+const Loaded& nvrtc() {
+  static const Loaded library("libnvrtc.so." + cuda_major(), "nvidia-cuda-nvrtc");
   return library;
 }
 
@@ -179,6 +194,25 @@ CROSSOVER_LOADED(cublaslt, cublasLtMatmulPreferenceSetAttribute, 4)
 CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutCreate, 5)
 CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutDestroy, 1)
 CROSSOVER_LOADED(cublaslt, cublasLtMatrixLayoutSetAttribute, 4)
+
+CROSSOVER_LOADED(driver, cuFuncSetAttribute, 3)
+CROSSOVER_LOADED(driver, cuGetErrorString, 2)
+CROSSOVER_LOADED(driver, cuLaunchKernel, 11)
+CROSSOVER_LOADED(driver, cuModuleGetFunction, 3)
+CROSSOVER_LOADED(driver, cuModuleLoadData, 2)
+CROSSOVER_LOADED(driver, cuModuleUnload, 1)
+
+#if __has_include(<nvrtc.h>)
+CROSSOVER_LOADED(nvrtc, nvrtcCompileProgram, 3)
+CROSSOVER_LOADED(nvrtc, nvrtcCreateProgram, 6)
+CROSSOVER_LOADED(nvrtc, nvrtcDestroyProgram, 1)
+CROSSOVER_LOADED(nvrtc, nvrtcGetCUBIN, 2)
+CROSSOVER_LOADED(nvrtc, nvrtcGetCUBINSize, 2)
+CROSSOVER_LOADED(nvrtc, nvrtcGetErrorString, 1)
+CROSSOVER_LOADED(nvrtc, nvrtcGetProgramLog, 2)
+CROSSOVER_LOADED(nvrtc, nvrtcGetProgramLogSize, 2)
+CROSSOVER_LOADED(nvrtc, nvrtcVersion, 2)
+#endif
 
 #ifdef CROSSOVER_LOADS_CUDNN
 CROSSOVER_LOADED(cudnn, cudnnBackendCreateDescriptor, 2)

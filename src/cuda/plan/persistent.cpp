@@ -461,22 +461,6 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
   return best;
 }
 
-KernelRule rule_of(const Optimizer& rule) {
-  return std::visit(Overload{[](const SgdOptions&) { return KernelRule::sgd; },
-                             [](const MomentumOptions&) { return KernelRule::momentum; },
-                             [](const AdamWOptions&) { return KernelRule::adamw; }},
-                    rule);
-}
-
-Kept kept_of(const DenseStep& step) {
-  Kept kept{.wanted = wanted_of_row(step)};
-  if (step.update) {
-    kept.states = static_cast<int>(step.update->states.size());
-    kept.rule = rule_of(step.update->rule);
-  }
-  return kept;
-}
-
 /// `least` is what needs the least memory in a block.
 [[noreturn]] void refuse_size(const TrainedSteps& of_all, const PersistentPlan& least,
                               const OnChip& chip) {
@@ -489,7 +473,23 @@ Kept kept_of(const DenseStep& step) {
       " KB of cache");
 }
 
+KernelRule rule_of(const Optimizer& rule) {
+  return std::visit(Overload{[](const SgdOptions&) { return KernelRule::sgd; },
+                             [](const MomentumOptions&) { return KernelRule::momentum; },
+                             [](const AdamWOptions&) { return KernelRule::adamw; }},
+                    rule);
+}
+
 }  // namespace
+
+Kept kept_of(const DenseStep& step) {
+  Kept kept{.wanted = wanted_of_row(step)};
+  if (step.update) {
+    kept.states = static_cast<int>(step.update->states.size());
+    kept.rule = rule_of(step.update->rule);
+  }
+  return kept;
+}
 
 std::int64_t wanted_of_row(const DenseStep& step) {
   return step.loss.function == LossFunction::cross_entropy ? 1 : step.classes();
@@ -540,12 +540,18 @@ Phases phases_of(std::size_t layers, KernelRule rule, Phasing phasing) {
   return phases;
 }
 
-PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
-                               const OnChip& chip) {
+std::vector<DenseStep> steps_of_one_kernel(const Workload& workload,
+                                           const CompileOptions& options) {
   require(options);
   std::vector<DenseStep> dense = dense_training(workload);
   require(dense.front().layers.size(), most_on_chip_layers, "layers");
   require(dense.size(), most_on_chip_steps, "sizes of a batch");
+  return dense;
+}
+
+PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
+                               const OnChip& chip) {
+  std::vector<DenseStep> dense = steps_of_one_kernel(workload, options);
   const auto largest =
       std::max_element(dense.begin(), dense.end(),
                        [](const DenseStep& a, const DenseStep& b) { return a.batch < b.batch; });

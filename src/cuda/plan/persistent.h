@@ -13,6 +13,15 @@ namespace crossover::cuda {
 PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
                                const OnChip& chip);
 
+/// The same for a kernel that is compiled for the network (kernels/tailored.cuh): one block, at
+/// most tailored::most_parameters.
+PersistentPlan plan_tailored(const Workload& workload, const CompileOptions& options,
+                             const OnChip& chip);
+
+/// The steps that one kernel trains, where the options ask for nothing that it can't do. Throws
+/// Unsupported.
+std::vector<DenseStep> steps_of_one_kernel(const Workload& workload, const CompileOptions& options);
+
 /// What the phases of a step are cut by.
 enum class Phasing {
   overlapped,  ///< the gradients of a layer's weights are computed beside the gradient of the layer
@@ -56,6 +65,9 @@ struct Kept {
   KernelRule rule = KernelRule::sgd;
   std::int64_t wanted = 1;  ///< numbers of a row: its label, or a target for each output
 };
+
+/// Of all steps.
+Kept kept_of(const DenseStep& step);
 
 /// See Kept::wanted.
 std::int64_t wanted_of_row(const DenseStep& step);

@@ -42,12 +42,13 @@ Workload PlannedGpu::optimize(Workload workload, const CompileOptions& options) 
   // In 16 bits the optimizer also writes what products read; and one kernel for the whole order
   // takes all layers alike.
   const bool in_products = stored_precision(workload) == Precision::f32 &&
-                           options.execution != Execution::persistent &&
+                           !facts_of(options.execution).in_one_kernel &&
                            options.execution != Execution::automatic;  // each way has its own
   return in_products ? fuse_update(std::move(workload), least_weights) : workload;
 }
 
-/// One kernel has to fit a GPU that has as much as any: plan() asks the device at hand.
+/// One kernel has to fit a GPU that has as much as any: plan() asks the device at hand. A tailored
+/// one is for who asks for it, as no GPU has run it yet.
 std::vector<Execution> PlannedGpu::executions(const Workload& workload, Precision precision) const {
   std::vector<Execution> all{Execution::eager, Execution::graph, Execution::graph_epoch};
   const CompileOptions persistent{.precision = precision, .execution = Execution::persistent};
@@ -82,7 +83,7 @@ std::vector<Choice> PlannedGpu::choices(const Workload& workload,
     if (has_convolutions(workload)) {
       timed.convolutions = ConvolutionChoice::benchmark;
     }
-    if (choice.execution != Execution::persistent && timed != choice) {  // which calls no library
+    if (!facts_of(choice.execution).in_one_kernel && timed != choice) {  // which calls no library
       all.push_back(timed);
     }
   }

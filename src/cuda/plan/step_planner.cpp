@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "crossover/alive.h"
+#include "crossover/executions.h"
 #include "crossover/training.h"
 #include "operations/operations.h"
 #include "persistent.h"
@@ -198,7 +199,9 @@ std::vector<OrderLoop> choose_loops(const Workload& workload) {
 LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
                                 const OnChip& chip) {
   LaunchPlan plan{.mode = choose_run_mode(options)};
-  plan.persistent = plan_persistent(workload, options, chip);
+  plan.persistent = options.execution == Execution::tailored
+                        ? plan_tailored(workload, options, chip)
+                        : plan_persistent(workload, options, chip);
   TensorPlaces places(workload, options.precision, plan);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (plan.mode.activations != Activations::kept &&
@@ -299,7 +302,7 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
                      const Supports& supports, const SupportsConvolution& convolutions,
                      const OnChip& chip, bool loops, std::int64_t memory_bytes,
                      const SupportsSdpa& sdpas) {
-  if (options.execution == Execution::persistent) {
+  if (facts_of(options.execution).in_one_kernel) {
     return make_persistent_plan(workload, options, chip);
   }
   const auto plan_for = [&](const Networks& networks) {

@@ -213,9 +213,10 @@ class GpuBackend : public PlannedGpu {
       throw Unsupported(missing);
     }
     if (options.ranks != nullptr &&
-        (options.execution == Execution::automatic || options.execution == Execution::persistent)) {
+        (options.execution == Execution::automatic || facts_of(options.execution).in_one_kernel)) {
       throw Unsupported(
-          "persistent and auto are for one process: a kernel can't call NCCL, and each rank might "
+          "persistent, tailored and auto are for one process: a kernel can't call NCCL, and each "
+          "rank might "
           "choose another way; with --ranks a GPU has " +
           names_of_executions(&ExecutionFacts::on_gpu, /*on_ranks=*/true));
     }
@@ -266,7 +267,7 @@ class GpuBackend : public PlannedGpu {
       own.execution = choice.execution;
       own.products = choice.products;
       own.convolutions = choice.convolutions;
-      if (choice.execution != Execution::persistent) {
+      if (!facts_of(choice.execution).in_one_kernel) {
         own.copies = 1;  // is decided with the first alone
       }
       const auto [at, is_new] = shared.try_emplace({choice.products, choice.convolutions});

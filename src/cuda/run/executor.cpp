@@ -212,6 +212,7 @@ std::unique_ptr<Executor> make_executor(const Running& running) {
     case Execution::graph_epoch:
       return std::make_unique<OrderGraph>(running);
     case Execution::persistent:
+    case Execution::tailored:
       return make_persistent(running);
     default:
       return make_eager(running);

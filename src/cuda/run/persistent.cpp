@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs by one kernel, however many: Execution::persistent.
+// Runs by one kernel, however many: Execution::persistent, and tailored.
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -11,6 +11,7 @@
 
 #include "../../step/overload.h"
 #include "../kernels/persistent.cuh"
+#include "../libraries/tailored_kernel.h"
 #include "../plan/persistent.h"
 #include "executor.h"
 #include "footprint.h"
@@ -120,6 +121,32 @@ class Arguments {
   const PersistentPlan& persistent_;
 };
 
+/// What a kernel that is made for the network takes of them.
+tailored::Arguments arguments_of(const PersistentArguments& from) {
+  tailored::Arguments of{.shifts = from.shifts,
+                         .order = from.order,
+                         .first = from.first,
+                         .end = from.end,
+                         .inputs = from.inputs,
+                         .wanted = from.wanted,
+                         .loss = from.loss,
+                         .sgd = from.sgd,
+                         .momentum = from.momentum,
+                         .time = from.time,
+                         .adamw = from.adamw,
+                         .clock = from.clock};
+  for (std::size_t l = 0; l < most_on_chip_layers; ++l) {
+    of.layer[l] = {.w = from.layer[l].w, .bias = from.layer[l].bias};
+    of.kept[l] = from.kept[l];
+  }
+  for (std::size_t s = 0; s < most_on_chip_steps; ++s) {
+    of.batch[s] = from.step[s].batch;
+    of.loss_factor[s] = from.loss_factor[s];
+    of.mean_factor[s] = from.mean_factor[s];
+  }
+  return of;
+}
+
 class Persistent : public Executor {
  public:
   explicit Persistent(const Running& running)
@@ -131,7 +158,11 @@ class Persistent : public Executor {
                .shared_bytes =
                    running.plan.persistent->is_on_chip() ? running.plan.persistent->bytes : 0,
                .keep = running.plan.mode.activations == Activations::kept} {
-    prepare_training(shape_, running.plan.persistent->most_shared_bytes);
+    if (running.plan.persistent->tailored) {
+      tailored_ = make_tailored_kernel(*running.plan.persistent->tailored);
+    } else {
+      prepare_training(shape_, running.plan.persistent->most_shared_bytes);
+    }
     running.upload_order();
   }
 
@@ -161,7 +192,7 @@ class Persistent : public Executor {
     arguments.shifts = reinterpret_cast<const std::int64_t*>(shifts_.get());
     TrainingShape shape = shape_;
     shape.copies = copies_;
-    cuda::train(running_.stream(), arguments, shape);
+    launch(arguments, shape);
   }
 
   [[nodiscard]] bool issues_order_at_once() const override { return true; }
@@ -178,14 +209,23 @@ class Persistent : public Executor {
       if (shape_.keep) {
         Arguments(running_).keep(arguments, run);
       }
-      cuda::train(running_.stream(), arguments, shape_);
+      launch(arguments, shape_);
+    }
+  }
+
+  void launch(const PersistentArguments& arguments, const TrainingShape& shape) const {
+    if (tailored_) {
+      tailored_->launch(running_.stream(), arguments_of(arguments), shape.copies);
+    } else {
+      cuda::train(running_.stream(), arguments, shape);
     }
   }
 
   const Running& running_;
   PersistentArguments arguments_;
   TrainingShape shape_;
-  int copies_ = 1;  ///< that have joined, with this one
+  std::unique_ptr<TailoredKernel> tailored_;  ///< in place of the one that takes any network
+  int copies_ = 1;                            ///< that have joined, with this one
   DeviceMemory shifts_;
 };
 

@@ -22,6 +22,7 @@
 #include "backend.h"
 #include "bind.h"
 #include "crossover/backend.h"
+#include "crossover/executions.h"
 #include "crossover/extensions.h"
 #include "device_tensors.h"
 #include "executor.h"
@@ -454,8 +455,8 @@ class GpuPlan : public Plan {
         workload_, options,
         [&](const ProductForm& product) { return algorithms_.products->supports(product); },
         [&](const ConvolutionForm& one) { return algorithms_.convolutions->supports(one); },
-        options_.execution == Execution::persistent ? on_chip(device_.properties) : OnChip{},
-        loops_, static_cast<std::int64_t>(device_.properties.totalGlobalMem),
+        facts_of(options_.execution).in_one_kernel ? on_chip(device_.properties) : OnChip{}, loops_,
+        static_cast<std::int64_t>(device_.properties.totalGlobalMem),
         [&](const SdpaForm& one) { return algorithms_.sdpas->supports(one); });
   }
 

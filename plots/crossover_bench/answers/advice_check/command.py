@@ -109,7 +109,7 @@ class Pair(NamedTuple):
 
 _ACCUMULATE = "accumulate"
 _COMPILE = "torch.compile"
-_GRAPHS = ("fused", "graph", "graph-epoch", "persistent")
+_GRAPHS = ("fused", "graph", "graph-epoch", "persistent", "tailored")
 CLAIMS = (
     Claim("pin_memory=True", "--placement=pageable,pinned", "data", "pageable", ("pinned",)),
     Claim(

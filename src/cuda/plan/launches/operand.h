@@ -12,6 +12,7 @@
 
 #include "crossover/host_device.h"
 #include "crossover/tensor.h"
+#include "ordered_run.h"
 
 namespace crossover::cuda {
 
@@ -24,12 +25,6 @@ struct Position {
 };
 /// For operands that stay where they are.
 constexpr Position first_buffer{.buffer = 0};
-
-/// The order of runs as kernels read it.
-struct OrderedRun {
-  std::int64_t first_row = 0;
-  std::int64_t step = 0;
-};
 
 /// Where an operand lies in the device block, and how far it goes: to the end of its tensor, or of
 /// the part that a launch may touch. Only a view depends on the position.

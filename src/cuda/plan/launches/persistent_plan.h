@@ -9,10 +9,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "crossover/dense_training.h"
 #include "crossover/host_device.h"
+#include "tailored_shape.h"
 
 namespace crossover::cuda {
 
@@ -44,9 +46,6 @@ enum class TeamKind : std::uint8_t {
 constexpr std::size_t most_on_chip_layers = 12;
 constexpr std::size_t most_on_chip_steps = 2;
 constexpr std::size_t most_jobs = 96;
-
-/// By which it updates: a rule of crossover/operations/update.h.
-enum class KernelRule : std::uint8_t { sgd, momentum, adamw };
 
 /// A division as a multiplication, for a GPU takes forty instructions to divide.
 struct Divider {
@@ -89,13 +88,6 @@ struct Job {
   std::uint8_t divider_shift = 0;
   std::uint32_t divider_factor = 0;
 };
-
-/// Floats from one row to the next of a matrix in shared memory: whole vectors of four, an odd
-/// number of them. So eight threads that read vectors at the same place of neighbouring rows, which
-/// is what shared memory serves at once, meet all of its 32 banks.
-CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
-  return static_cast<int>(((columns + 3) / 4 | 1) * 4);
-}
 
 /// Of a layer, in floats from the start of shared memory, in each block of a cluster the same, or
 /// of the workspace. Matrices have leading_dimension() and rows up to a multiple of four; what w
@@ -143,6 +135,9 @@ struct PersistentPlan {
   int blocks = 1;              ///< of a cluster a power of two
   int threads = 0;             ///< of a block
   std::int64_t workspace = 0;  ///< place in the device block; only of a grid
+  /// What the kernel is compiled for; without it jobs tell what it does. Of `layers` and `steps`
+  /// then nothing but sizes is of use.
+  std::optional<tailored::Shape> tailored;
 
   [[nodiscard]] bool is_on_chip() const { return team != TeamKind::grid; }
 };
