@@ -541,7 +541,10 @@ def run_bench(parsed: Arguments) -> int:
     if not words:
         return code if has_others else conclude(written, code, parsed)
     words = [word for word in words if not word.startswith((*OUTPUTS, "--resume"))]
-    path = path.with_stem(f"{path.stem}-as-it-is") if has_others else path
+    if has_others:
+        path = path.with_stem(f"{path.stem}-as-it-is")
+    else:
+        written.unlink()  # in its place; of networks it has failed rows alone
     parsed.peers, parsed.resume = (), False
     command = [str(build.BENCH), *words, f"--out={path}"]
     after, written = run_words(parsed, command, path, python)
