@@ -30,7 +30,8 @@ TEST(ProcessorName, IsReadFromTheTextOfEachArchitecture) {
                            "processor\t: 1\nmodel name\t: AMD EPYC 7763\n"),
             "AMD EPYC 7763");
   EXPECT_EQ(processor_name(arm_cpuinfo({"0xd0c", "0xd0c"})), "Neoverse-N1");
-  EXPECT_EQ(processor_name(arm_cpuinfo({"0xd05", "0xd0b", "0xd0b"})), "Cortex-A55 + Cortex-A76");
+  EXPECT_EQ(processor_name(arm_cpuinfo({"0xd05", "0xd0b", "0xd0b"})),
+            "1 Cortex-A55 + 2 Cortex-A76");
   EXPECT_EQ(processor_name(arm_cpuinfo({"0xd99"})), "ARM 0x41 0xd99");
   EXPECT_EQ(processor_name("hart\t: 0\n"), "");
 }
@@ -42,6 +43,8 @@ TEST(MachineId, TellsMachinesOfArmApart) {
   EXPECT_EQ(id("0xd0c"), "neoverse-n1-64c");
   EXPECT_EQ(id("0xd40"), "neoverse-v1-64c");
   EXPECT_EQ(id("0xd99"), "arm-0x41-0xd99-64c");
+  EXPECT_EQ(machine_id(processor_name(arm_cpuinfo({"0xd85", "0xd87", "0xd87"})), "", "", 3),
+            "2-cortex-a725-1-cortex-x925-3c");
 }
 
 TEST(ProcessorSlug, KeepsTheNameAndDropsFrequencyAndNoise) {

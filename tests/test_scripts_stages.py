@@ -12,7 +12,7 @@ from scripts import ran, script
 
 from crossover_bench.run import console, cuda
 from crossover_bench.run.console import Failure, Missing
-from tools import fuzz, sources, stages, test
+from tools import arm64, fuzz, sources, stages, test
 from tools.stages import Stage
 
 
@@ -23,7 +23,7 @@ def names(*arguments: str) -> list[str]:
 def test_stages_come_with_what_they_need():
     assert names("--all") == [stage.name for stage in test.STAGES]
     assert {*names("--all")} - {*names()} == {*test.LONG}
-    assert {*names("--only=slow,asan,fuzz,outside")} == {"build", *test.LONG}
+    assert {*names("--only=slow,asan,fuzz,outside,arm64")} == {"build", *test.LONG}
     assert names("--only=ruff,ctest") == names("--only=ctest", "--only=ruff")
     assert names("--only=ruff,ctest") == ["build", "ruff", "ctest"]
     assert {"build", "ctest", "pytest"} < {*names("--quick")} < {*names()}
@@ -49,6 +49,12 @@ def test_a_stage_runs_after_what_it_needs_and_fails_with_it(capsys, monkeypatch)
     assert "a sentence\n" in out and "good: described\n" in out and "skipped: not here\n" in out
     monkeypatch.setenv("CI", "true")
     assert stages.run_all(table[2:3], None)["lacks"].verdict == "FAILED"
+
+
+def test_what_the_emulation_of_arm_lacks_is_said(monkeypatch):
+    monkeypatch.setattr(arm64.shutil, "which", lambda name: None if "++" in name else name)
+    with pytest.raises(Missing, match=r"^aarch64-linux-gnu-g\+\+: not installed"):
+        arm64.make()
 
 
 def test_what_tests_leave_behind_goes(tmp_path, monkeypatch):

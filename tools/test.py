@@ -13,7 +13,7 @@ from pathlib import Path
 from crossover_bench import __version__
 from crossover_bench.run import build, cuda, environment, setup
 from crossover_bench.run.console import CommandFailed, Failure, Missing, Parser, cores, seconds_of
-from tools import fuzz, sources
+from tools import arm64, fuzz, sources
 from tools.stages import ALL, Result, Stage, passes, run_all
 
 
@@ -90,6 +90,12 @@ def _outside(_: Namespace) -> bool:
     return passes(command, environment.variables())
 
 
+def _arm64(_: Namespace) -> bool:
+    arm64.make()
+    good = _ctest(arm64.PRESET, "slow", "emulation")
+    return arm64.sweep() and good
+
+
 STAGES = (
     Stage("build", "configure and build the default preset", _build),
     Stage("format", "clang-format, changing nothing", lambda _: sources.check_format()),
@@ -103,8 +109,9 @@ STAGES = (
     Stage("asan", "the C++ tests, and bench on the emulated GPU", _asan, ("asan-build",)),
     Stage("fuzz", "made-up files and command lines", _fuzz),
     Stage("outside", "test suites of others: docs/evidence/outside.md", _outside, ("build",)),
+    Stage("arm64", "the C++ tests and a few rows of bench on 64-bit Arm, emulated", _arm64),
 )
-LONG = ("slow", "asan-build", "asan", "fuzz", "outside")  # with --all, or named
+LONG = ("slow", "asan-build", "asan", "fuzz", "outside", "arm64")  # with --all, or named
 QUICK = ("build", "format", "ruff", "mypy", "ctest", "pytest")
 
 
@@ -130,7 +137,7 @@ others. Ends with each stage's time.""",
         epilog=f"""\
 stages:
 {usual}
-stages that take long, with --all or named by --only (continuous integration runs all but outside):
+stages that take long, with --all or named by --only (continuous integration runs all up to fuzz):
 {long}
 Exit codes: 0 all passed, 1 something failed, 2 wrong usage or something to install first.""",
     )

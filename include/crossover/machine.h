@@ -53,8 +53,8 @@ Machine this_machine();
 void unbind_processors();
 
 /// What the text of /proc/cpuinfo calls the processor: "AMD EPYC 7763 64-Core Processor". On ARM,
-/// where that has numbers alone, its core, as "Neoverse-N1", or if unknown "ARM 0x41 0xd99";
-/// several kinds of cores with " + " between them. "" where it has neither.
+/// where that has numbers alone, its core, as "Neoverse-N1", or if unknown "ARM 0x41 0xd99"; of
+/// several kinds how many there are, "4 Cortex-A55 + 4 Cortex-A76". "" where it has neither.
 std::string processor_name(const std::string& cpuinfo);
 
 /// "AMD EPYC 7763 64-Core Processor" -> "amd-epyc-7763": letters, digits and single hyphens,

@@ -66,16 +66,22 @@ std::string value_of(const std::string& text, const std::string& key) {
 /// The name of a core by the identification register that Linux prints: "CPU implementer" and "CPU
 /// part". Of others the numbers stand for it.
 std::string arm_core(const std::string& implementer, const std::string& part) {
+  // As lscpu of util-linux and Linux (arch/arm64/include/asm/cputype.h) name them.
   static const std::map<std::pair<std::string, std::string>, const char*> names{
-      {{"0x41", "0xd03"}, "Cortex-A53"},   {{"0x41", "0xd05"}, "Cortex-A55"},
-      {{"0x41", "0xd07"}, "Cortex-A57"},   {{"0x41", "0xd08"}, "Cortex-A72"},
-      {{"0x41", "0xd0b"}, "Cortex-A76"},   {{"0x41", "0xd42"}, "Cortex-A78AE"},
-      {{"0x41", "0xd0c"}, "Neoverse-N1"},  {{"0x41", "0xd49"}, "Neoverse-N2"},
-      {{"0x41", "0xd8e"}, "Neoverse-N3"},  {{"0x41", "0xd40"}, "Neoverse-V1"},
-      {{"0x41", "0xd4f"}, "Neoverse-V2"},  {{"0x41", "0xd84"}, "Neoverse-V3"},
-      {{"0x43", "0x0af"}, "ThunderX2"},    {{"0x46", "0x001"}, "A64FX"},
-      {{"0x48", "0xd01"}, "TaiShan-v110"}, {{"0xc0", "0xac3"}, "Ampere-1"},
-      {{"0xc0", "0xac4"}, "Ampere-1a"}};
+      {{"0x41", "0xd03"}, "Cortex-A53"},    {{"0x41", "0xd05"}, "Cortex-A55"},
+      {{"0x41", "0xd46"}, "Cortex-A510"},   {{"0x41", "0xd80"}, "Cortex-A520"},
+      {{"0x41", "0xd07"}, "Cortex-A57"},    {{"0x41", "0xd08"}, "Cortex-A72"},
+      {{"0x41", "0xd0b"}, "Cortex-A76"},    {{"0x41", "0xd41"}, "Cortex-A78"},
+      {{"0x41", "0xd42"}, "Cortex-A78AE"},  {{"0x41", "0xd81"}, "Cortex-A720"},
+      {{"0x41", "0xd87"}, "Cortex-A725"},   {{"0x41", "0xd44"}, "Cortex-X1"},
+      {{"0x41", "0xd82"}, "Cortex-X4"},     {{"0x41", "0xd85"}, "Cortex-X925"},
+      {{"0x41", "0xd0c"}, "Neoverse-N1"},   {{"0x41", "0xd49"}, "Neoverse-N2"},
+      {{"0x41", "0xd8e"}, "Neoverse-N3"},   {{"0x41", "0xd40"}, "Neoverse-V1"},
+      {{"0x41", "0xd4f"}, "Neoverse-V2"},   {{"0x41", "0xd84"}, "Neoverse-V3"},
+      {{"0x41", "0xd83"}, "Neoverse-V3AE"}, {{"0x43", "0x0af"}, "ThunderX2"},
+      {{"0x46", "0x001"}, "A64FX"},         {{"0x48", "0xd01"}, "TaiShan-v110"},
+      {{"0x4e", "0x004"}, "Carmel"},        {{"0x51", "0x001"}, "Oryon"},
+      {{"0xc0", "0xac3"}, "Ampere-1"},      {{"0xc0", "0xac4"}, "Ampere-1a"}};
   const auto known = names.find({implementer, part});
   return known != names.end() ? known->second : "ARM " + implementer + " " + part;
 }
@@ -167,13 +173,14 @@ std::string processor_name(const std::string& cpuinfo) {
   }
   const std::vector<std::string> implementers = values_of(cpuinfo, "CPU implementer");
   const std::vector<std::string> parts = values_of(cpuinfo, "CPU part");
-  std::set<std::string> cores;
+  std::map<std::string, int> cores;
   for (std::size_t i = 0; i < std::min(implementers.size(), parts.size()); ++i) {
-    cores.insert(arm_core(implementers[i], parts[i]));
+    ++cores[arm_core(implementers[i], parts[i])];
   }
   std::string all;
-  for (const std::string& core : cores) {
-    all += (all.empty() ? "" : " + ") + core;
+  for (const auto& [core, count] : cores) {
+    all += all.empty() ? "" : " + ";
+    all += cores.size() > 1 ? std::to_string(count) + " " + core : core;
   }
   return all;
 }

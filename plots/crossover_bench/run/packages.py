@@ -4,6 +4,7 @@
 import importlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -80,6 +81,10 @@ def _has_venv() -> bool:
     return all(importlib.util.find_spec(module) for module in ("ensurepip", "venv"))
 
 
+# For x86-64 a Python package brings it (requirements.txt). Where the distribution's is older than
+# version 3, as Debian 12's, CMake fetches the source.
+_ONEDNN = Need("libdnnl-dev", "oneDNN", _has_header("oneapi/dnnl/dnnl.hpp"), optional=True)
+
 FOR_RUN: tuple[Need, ...] = (
     # clang counts its versions differently from gcc; both have C++20 from 11 on.
     Need(
@@ -94,6 +99,7 @@ FOR_RUN: tuple[Need, ...] = (
     Need("libbenchmark-dev", "Google Benchmark >= 1.7", _has_header("benchmark/benchmark.h")),
     Need("libhwy-dev", "Highway >= 1.0", _has_header("hwy/highway.h")),
     Need("nlohmann-json3-dev", "nlohmann-json", _has_header("nlohmann/json.hpp")),
+    *([_ONEDNN] if platform.machine() == "aarch64" else []),
 )
 
 

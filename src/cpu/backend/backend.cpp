@@ -159,6 +159,23 @@ class CpuBackend : public Backend {
   }
 
  private:
+#if defined(__aarch64__)
+  /// oneDNN says them by numbers that are x86-64's in its headers.
+  static std::string isa_name(dnnl::cpu_isa isa) {
+    switch (static_cast<int>(isa)) {
+      case 0x1:
+        return "asimd";
+      case 0x3:
+        return "sve_128";
+      case 0x7:
+        return "sve_256";
+      case 0x27:
+        return "sve_512";
+      default:
+        return "isa " + std::to_string(static_cast<int>(isa));
+    }
+  }
+#else
   static std::string isa_name(dnnl::cpu_isa isa) {
     switch (isa) {
       case dnnl::cpu_isa::sse41:
@@ -183,6 +200,7 @@ class CpuBackend : public Backend {
         return "isa " + std::to_string(static_cast<int>(isa));
     }
   }
+#endif
 };
 
 }  // namespace

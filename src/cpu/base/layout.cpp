@@ -112,6 +112,9 @@ std::int64_t channels_of_a_vector() {
     case dnnl::cpu_isa::sse41:
       return 4;
     case dnnl::cpu_isa::avx:
+#if defined(__aarch64__)  // there oneDNN says so of SVE of 128 bits
+      return 4;
+#endif
     case dnnl::cpu_isa::avx2:
     case dnnl::cpu_isa::avx2_vnni:
     case dnnl::cpu_isa::avx2_vnni_2:

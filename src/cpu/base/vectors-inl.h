@@ -9,6 +9,8 @@
 #endif
 
 // clang-format off
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <hwy/highway.h>
@@ -36,6 +38,19 @@ HWY_INLINE Vector kept(Vector v) {
 
 /// The vector there, loaded once.
 HWY_INLINE Vector loaded(const float* from) { return kept(hn::Load(Lanes(), from)); }
+
+/// So many vectors of zeros.
+template <std::size_t count>
+struct Zeros {
+#if !HWY_ARCH_X86  // elsewhere a vector has a constructor, which sets nothing
+  HWY_INLINE Zeros() {
+    for (Vector& vector : vectors) {
+      vector = hn::Zero(Lanes());
+    }
+  }
+#endif
+  std::array<Vector, count> vectors{};
+};
 
 }  // namespace
 }  // namespace crossover::cpu::HWY_NAMESPACE

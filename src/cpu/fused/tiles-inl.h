@@ -31,6 +31,7 @@ using cpu::HWY_NAMESPACE::lanes;
 using cpu::HWY_NAMESPACE::Lanes;
 using cpu::HWY_NAMESPACE::loaded;
 using cpu::HWY_NAMESPACE::Vector;
+using cpu::HWY_NAMESPACE::Zeros;
 static_assert(lanes <= floats_of_line);
 
 using Four = hn::FixedTag<float, 4>;
@@ -49,11 +50,12 @@ template <int features, int vectors>
 class Sums {
  public:
   HWY_INLINE Vector& operator()(int feature, int vector) {
-    return values_[static_cast<std::size_t>(feature) * vectors + static_cast<std::size_t>(vector)];
+    return values_
+        .vectors[static_cast<std::size_t>(feature) * vectors + static_cast<std::size_t>(vector)];
   }
 
  private:
-  std::array<Vector, static_cast<std::size_t>(features* vectors)> values_{};
+  Zeros<static_cast<std::size_t>(features* vectors)> values_;
 };
 
 inline std::int64_t vectors_of(const Batch& batch) { return (batch.rows + lanes - 1) / lanes; }

@@ -30,6 +30,7 @@ using cpu::HWY_NAMESPACE::lanes;
 using cpu::HWY_NAMESPACE::Lanes;
 using cpu::HWY_NAMESPACE::loaded;
 using cpu::HWY_NAMESPACE::Vector;
+using cpu::HWY_NAMESPACE::Zeros;
 
 /// Sums that are computed together fill half of the registers: 32 of 512 bits, 16 on older
 /// processors. They are of one or two blocks of outputs.
@@ -74,7 +75,8 @@ class Sums {
 
  private:
   HWY_INLINE Vector& operator()(int row, int block) {
-    return values_[static_cast<std::size_t>(row) * blocks + static_cast<std::size_t>(block)];
+    return values_
+        .vectors[static_cast<std::size_t>(row) * blocks + static_cast<std::size_t>(block)];
   }
   template <class Work>
   static HWY_INLINE void for_each(const Work& work) {
@@ -87,7 +89,7 @@ class Sums {
     }
   }
 
-  std::array<Vector, static_cast<std::size_t>(rows) * blocks> values_{};
+  Zeros<static_cast<std::size_t>(rows) * blocks> values_;
 };
 
 /// m of some tiles and `blocks` blocks of outputs: v [in_blocks][tiles_of_unit][lanes], weights
