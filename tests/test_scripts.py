@@ -209,7 +209,8 @@ def test_builds_are_compared_by_a_peer_that_gets_the_same_flags(tmp_path, monkey
     ("flag", "text"), [("--help", "usage: ./"), ("--version", f"crossover {__version__}\n")]
 )
 def test_help_and_version_work_from_any_directory_and_set_nothing_up(command, flag, text, tmp_path):
-    done = ran(ROOT / command, flag, cwd=tmp_path)
+    # No package is installed before the first of them.
+    done = ran(sys.executable, "-S", ROOT / command, flag, cwd=tmp_path)
     assert done.stdout.startswith(text) and done.stderr == ""
 
 
