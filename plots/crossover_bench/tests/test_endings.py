@@ -237,9 +237,17 @@ sys.exit(main(["report", sys.argv[1], "-o", sys.argv[2]]))
 """
 
 
+def _need_processes() -> None:
+    try:
+        multiprocessing.Lock()
+    except OSError as error:
+        pytest.skip(f"processes can share nothing here: {error.strerror}")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_ctrl_c_ends_the_workers_of_a_report(whole_group, small, write, tmp_path):
+    _need_processes()
     process = subprocess.Popen(
         [sys.executable, "-c", _WORK, write(small), tmp_path / "out"],
         env={**os.environ, "PYTHONPATH": str(ALONE)},
@@ -298,10 +306,7 @@ def _fail(number: int) -> int:
 
 
 def test_a_pool_keeps_the_order_and_makes_up_for_a_killed_process():
-    try:
-        multiprocessing.Lock()
-    except OSError as error:
-        pytest.skip(f"processes can share nothing here: {error.strerror}")
+    _need_processes()
     with parallel.Pool(2) as pool:
         results = pool.map(_square, range(5))
         assert pool.map(_square, [3]) == [(9, os.getpid())]  # which needs no process
