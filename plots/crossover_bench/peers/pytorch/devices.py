@@ -36,8 +36,10 @@ def is_there(kind: str) -> bool:
 
 def kinds() -> tuple[str, ...]:
     """PyTorch's own, in the order in which one is looked for, and what an extension brought."""
-    accelerator = module_of("accelerator")  # of PyTorch 2.6 and later
-    current = accelerator.current_accelerator() if accelerator else None
+    current = None
+    with suppress(ModuleNotFoundError):  # without PyTorch there is no extension of it
+        accelerator = module_of("accelerator")  # of PyTorch 2.6 and later
+        current = accelerator.current_accelerator() if accelerator else None
     return tuple(dict.fromkeys([*TORCH_DEVICES, *([current.type] if current else [])]))
 
 
