@@ -62,7 +62,8 @@ std::vector<Sweep> sweeps() {
   // would run is chosen where the data lies there, and comes behind all that it is chosen from.
   std::vector<RowSpec> every = every_gpu_mode();
   std::erase_if(every, [](const RowSpec& mode) {
-    return mode.execution == Execution::automatic || mode.execution == Execution::overlapped;
+    return mode.execution == Execution::automatic || mode.execution == Execution::overlapped ||
+           mode.execution == Execution::tailored;  // until a GPU has confirmed it
   });
   every.push_back({.execution = Execution::graph,
                    .placement = Placement::resident,
