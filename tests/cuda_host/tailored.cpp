@@ -14,12 +14,10 @@
 namespace crossover::cuda {
 namespace {
 
-using tailored::Shape;
-
 template <std::size_t place, bool keep>
 struct Network {
-  static constexpr Shape shape = [] {
-    Shape of = tailored::networks[place];
+  static constexpr tailored::Shape shape = [] {
+    tailored::Shape of = tailored::networks[place];
     of.keep = keep;
     return of;
   }();
@@ -46,7 +44,7 @@ class Kernel : public TailoredKernel {
 };
 
 template <bool keep, std::size_t... places>
-std::unique_ptr<TailoredKernel> find(const Shape& shape, std::index_sequence<places...>) {
+std::unique_ptr<TailoredKernel> find(const tailored::Shape& shape, std::index_sequence<places...>) {
   std::unique_ptr<TailoredKernel> found;
   const auto take = [&]<std::size_t place>() {
     if (Network<place, keep>::shape == shape) {
@@ -59,7 +57,7 @@ std::unique_ptr<TailoredKernel> find(const Shape& shape, std::index_sequence<pla
 
 }  // namespace
 
-std::unique_ptr<TailoredKernel> make_tailored_kernel(const Shape& shape) {
+std::unique_ptr<TailoredKernel> make_tailored_kernel(const tailored::Shape& shape) {
   constexpr auto all = std::make_index_sequence<tailored::networks.size()>();
   constexpr auto kept = std::make_index_sequence<tailored::kept_networks>();
   std::unique_ptr<TailoredKernel> found =

@@ -24,7 +24,6 @@ namespace crossover::test {
 namespace {
 
 using cuda::KernelRule;
-using cuda::tailored::Shape;
 
 constexpr CompileOptions tailored{.execution = Execution::tailored};
 constexpr std::int64_t runs = 3;  // of which the last one has a short batch
@@ -41,7 +40,8 @@ Optimizer optimizer_of(KernelRule rule) {
 }
 
 /// An epoch of it, or some copies of that.
-Training training_of(const Shape& shape, std::int64_t copies = 1, bool update_fused = false) {
+Training training_of(const cuda::tailored::Shape& shape, std::int64_t copies = 1,
+                     bool update_fused = false) {
   const std::vector<std::int64_t> widths(shape.width, shape.width + shape.layers + 1);
   const Model model = mlp("tailored", widths, shape.activation[0], shape.loss);
   const std::int64_t rows = 2 * shape.batch + (shape.batch + 1) / 2;
@@ -55,7 +55,7 @@ Training training_of(const Shape& shape, std::int64_t copies = 1, bool update_fu
   return {std::move(workload), uniform_data(model, rows)};
 }
 
-class EmulatedTailored : public testing::TestWithParam<Shape> {};
+class EmulatedTailored : public testing::TestWithParam<cuda::tailored::Shape> {};
 
 TEST_P(EmulatedTailored, IsVerifiedInWhateverPieces) {
   const Training training = training_of(GetParam());
@@ -104,8 +104,8 @@ TEST_P(EmulatedTailored, RepeatsToTheBit) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-std::string name_of_network(const testing::TestParamInfo<Shape>& of_case) {
-  const Shape& of = of_case.param;
+std::string name_of_network(const testing::TestParamInfo<cuda::tailored::Shape>& of_case) {
+  const cuda::tailored::Shape& of = of_case.param;
   std::string name = std::to_string(of_case.index) + "_";
   for (int l = 0; l <= of.layers; ++l) {
     name += std::to_string(of.width[l]) + "_";
@@ -159,7 +159,7 @@ TEST(TailoredPlan, IsForWhoAsksForIt) {
 }
 
 TEST(TailoredPlan, RefusesWhatDoesNotFit) {
-  const auto why = [](const Shape& of, const cuda::OnChip& chip) -> std::string {
+  const auto why = [](const cuda::tailored::Shape& of, const cuda::OnChip& chip) -> std::string {
     try {
       static_cast<void>(cuda::plan_tailored(training_of(of).workload, tailored, chip));
     } catch (const Unsupported& error) {
@@ -167,7 +167,7 @@ TEST(TailoredPlan, RefusesWhatDoesNotFit) {
     }
     return "";
   };
-  const Shape disc_6 = cuda::tailored::network({2, 4, 8, 16, 32, 64, 2}, 100);
+  const cuda::tailored::Shape disc_6 = cuda::tailored::network({2, 4, 8, 16, 32, 64, 2}, 100);
   EXPECT_EQ(why(disc_6, {}), "");
   EXPECT_EQ(
       why(disc_6, {.shared_bytes = 99 << 10}),

@@ -13,6 +13,7 @@
 #define CROSSOVER_TEXT(words) #words
 #else
 #include <cuda_pipeline_primitives.h>
+#include <cuda_runtime.h>
 #define CROSSOVER_UNROLL_BY(count)
 #endif
 
