@@ -81,12 +81,16 @@ def test_a_wait_that_does_not_wait_is_refused(cupy):
     assert all(row.seconds >= 5 * WORK for row in answer.rows if row.side == "gpu")
 
 
-def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, monkeypatch):
-    """A device that takes a while to begin, and no time for the work, wins in a queue alone. The
-    clock is made up, so that no other program is in the times."""
-    ticks = itertools.count()
-    passed = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: passed[0] + 1e-7 * next(ticks))
+@pytest.fixture
+def passed(monkeypatch):
+    """Of a clock that is made up, so that no other program is in the times: the seconds."""
+    ticks, seconds = itertools.count(), [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[0] + 1e-7 * next(ticks))
+    return seconds
+
+
+def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, passed):
+    """A device that takes a while to begin, and no time for the work, wins in a queue alone."""
 
     def late(array):
         cupy.device.done_at = time.perf_counter() + WORK
@@ -153,9 +157,18 @@ def busy(seconds):
     return call
 
 
-def test_a_known_crossing_is_found_between_the_sizes_of_a_range():
+def test_a_known_crossing_is_found_between_the_sizes_of_a_range(passed):
     """At n = 1,000, by times of a formula; sizes come between those of the range."""
-    asked = {"first": busy(lambda n: n * 1e-7), "second": busy(lambda n: 5e-5 + n * 5e-8)}
+
+    def first(array):
+        passed[0] += len(array) * 1e-7
+        return len(array)
+
+    def second(array):
+        passed[0] += 5e-5 + len(array) * 5e-8
+        return len(array)
+
+    asked = {"first": first, "second": second}
     answer = two(
         **asked,
         make=np.zeros,

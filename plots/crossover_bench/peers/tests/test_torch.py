@@ -359,14 +359,18 @@ def test_a_compiled_row_says_how_many_graphs_were_in_a_cache(monkeypatch):
 def test_a_loop_as_people_write_it_has_torchs_defaults_in_tf32(monkeypatch):
     """Where it computes in TF32 it has its tolerances. No GPU is asked: it never ran on one."""
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+
+    def rounds(name: str) -> bool:
+        return rows._rounds_to_tf32({"device": "cuda"}, trained(name))
+
     settle()
-    assert where_tf32() == [] and not rows._rounds_to_tf32(trained("lenet-5"))
+    assert where_tf32() == [] and not rounds("lenet-5")
     allow_tf32(as_torch=True)
     assert where_tf32() == ["cudnn"]
-    assert rows._rounds_to_tf32(trained("lenet-5")) and rows._rounds_to_tf32(trained("lstm"))
-    assert not rows._rounds_to_tf32(trained("disc-2"))
+    assert rounds("lenet-5") and rounds("lstm")
+    assert not rounds("disc-2")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (7, 5))
-    assert not rows._rounds_to_tf32(trained("lenet-5"))
+    assert not rounds("lenet-5")
     assert tolerance_of(DISC, "tf32").parameters == 2.0**-10
     (lean,) = counterparts(ours("disc-2"), Wanted())
     prepare(lean, DISC_2, References(1), 0).begin()
