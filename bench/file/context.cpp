@@ -88,7 +88,8 @@ std::string networks_without_folders(const std::string& word) {
 /// by its name: "--with-peers=pytorch" of "python -m peers.pytorch"; networks of its own by theirs.
 /// The commands of ./run two stand among the peers.
 void add_peer(const std::string& command, Json& words) {
-  const std::string whole = "crossover_bench.", package = "peers.";
+  const std::string whole = "crossover_bench.";
+  const std::string package = "peers.";
   const std::string own = "peers.pytorch.own";
   std::string said = "--with-peers";
   Json flags = Json::array();

@@ -125,7 +125,7 @@ class Kernel : public TailoredKernel {
  public:
   explicit Kernel(const tailored::Shape& shape)
       : threads_(static_cast<unsigned>(shape.threads)),
-        shared_bytes_(static_cast<unsigned>(layout_of(shape).floats * sizeof(float))) {
+        shared_bytes_(static_cast<unsigned>(layout_of(shape).floats) * unsigned{sizeof(float)}) {
     const std::string code = code_of(shape);
     check(cuModuleLoadData(&module_, code.data()));
     try {
