@@ -221,6 +221,8 @@ def test_what_has_no_verified_row_is_measured_as_it_is(
     assert run.run_bench(parsed) == 1  # rows have failed
     second = "x-as-it-is.json" if others else "x.json"
     assert concluded == [("x.json", 1)] * others + [(second, 0)]
+    first = tmp_path / ("x.json" if others else "x.json.failed")
+    assert "Peak" in first.read_text(encoding="utf-8"), "no row is lost"
     (spec,) = tmp_path.glob("odd-make-*.module.json")
     made = json.loads(spec.read_text(encoding="utf-8"))["words"]
     assert made[1] == "crossover_bench.peers.pytorch.own" and "--batch=5" in made

@@ -544,7 +544,9 @@ def run_bench(parsed: Arguments) -> int:
     if has_others:
         path = path.with_stem(f"{path.stem}-as-it-is")
     else:
-        written.unlink()  # in its place; of networks it has failed rows alone
+        # In its place. Rows of other things than networks may be in it, and the next run may fail.
+        failed = written.rename(written.with_name(f"{written.name}.failed"))
+        say(f"{RUN}: its rows so far are in {friendly(failed)}")
     parsed.peers, parsed.resume = (), False
     command = [str(build.BENCH), *words, f"--out={path}"]
     after, written = run_words(parsed, command, path, python)
