@@ -18,8 +18,7 @@ from crossover_bench.answers.predict.table import (
     networks_table,
     notes_of,
 )
-from crossover_bench.curves.network import on_device, training_rows
-from crossover_bench.files.families import OF_NETWORKS, TRAINING
+from crossover_bench.files.families import OF_NETWORKS
 from crossover_bench.files.rows import File
 from crossover_bench.place import CROSSOVER, RUN
 from crossover_bench.show.page.section import Block, Context, Section
@@ -51,9 +50,7 @@ def build(files: Sequence[File], context: Context) -> Section | None:
         return None
     answers = [(file, predicted.groups[file.path]) for file in shown]
     drawn = context.draw(partial(draw, fit=predicted.fit), answers)
-    another = any(
-        on_device(training_rows(file, family), "cuda") for file in shown for family in TRAINING
-    )
+    another = any(file.machine.gpu for file in shown)
     return Section(
         title=f"If {'this machine' if len(shown) == 1 else 'these machines'} had "
         f"{'another' if another else 'a'} GPU",
