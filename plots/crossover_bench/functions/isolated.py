@@ -79,9 +79,10 @@ def sample(measured: Measurement, sides: Mapping[str, Side]) -> Taken:
         start = time.monotonic()
         task = Task(of_side.name, sides[of_side.name], of_side.device, measured.make, counts)
         for size, (timed, in_queue) in _in_new_process(task, measured).items():
-            for known, new in ((samples, timed), (queued, in_queue)):
-                of_size = known[of_side.name].setdefault(size, [])
-                of_size += [(number, each) for each in new]
+            known = samples[of_side.name].setdefault(size, [])
+            known += [(number, each) for each in timed]
+            behind = queued[of_side.name].setdefault(size, [])
+            behind += [(number, each) for each in in_queue]
         longest = max(longest, time.monotonic() - start)
     return Taken(samples, queued)
 
