@@ -28,7 +28,7 @@ set_target_properties(crossover_two PROPERTIES EXPORT_NAME two)
 install(TARGETS crossover_two crossover_harness crossover_base crossover_build_info crossover_options compiled_fast
   EXPORT crossover)
 install(EXPORT crossover NAMESPACE crossover:: FILE crossoverTargets.cmake DESTINATION ${config})
-install(FILES include/crossover/two.h include/crossover/two_compare.h
+install(FILES include/crossover/two.h include/crossover/two_compare.h include/crossover/two_cuda.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/crossover)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/crossoverConfig.cmake @ONLY CONTENT
 "include(CMakeFindDependencyMacro)

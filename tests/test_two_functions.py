@@ -28,6 +28,8 @@ def block(language: str) -> str:
 def test_a_first_use_is_thirty_lines():
     lines = [line for text in map(block, ("cpp", "cmake")) for line in text.splitlines()]
     assert len([line for line in lines if line.strip()]) <= 30
+    for example in EXAMPLES.glob("*.cpp"):
+        assert 60 <= len(example.read_text("utf-8").splitlines()) <= 100, example
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,6 +24,8 @@ namespace {
 using bench::Instant;
 using bench::seconds_since;
 using Clock = std::chrono::steady_clock;
+
+constexpr double shortest_telling = 50e-6;  // of seconds that can be told from noise
 
 void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -105,7 +108,6 @@ void require_rest(HeldSide& held, double call_seconds) {
 /// the call it takes longer than later, by more than the whole call, however often one looks.
 void require_idle(HeldSide& held) {
   constexpr int most_looks = 5;
-  constexpr double shortest = 50e-6;  // of what can be told from noise
   constexpr double rest = 2e-3;
   double call = 0;
   double excess = 0;
@@ -118,7 +120,7 @@ void require_idle(HeldSide& held) {
     const double at_once = timed([&] { held.copy_out(); });
     pause(std::max(rest, at_once));
     excess = at_once - timed([&] { held.copy_out(); });
-    if (excess < std::max(shortest, call)) {
+    if (excess < std::max(shortest_telling, call)) {
       return;
     }
   }
@@ -204,16 +206,18 @@ double seconds_back_to_back(HeldSide& held, double call_seconds) {
   return seconds / calls;
 }
 
-/// By the device's own clock. A call before it keeps the device busy while the host gives it this
-/// one, so that a launch that is shorter than the work is not counted.
-double seconds_of_device(HeldSide& held) {
+/// By the device's own clock; nothing where the device works on, since the side has work where that
+/// clock does not look, such as in a stream that waits for no other. A call before it keeps the
+/// device busy while the host gives it this one, so that a launch that is shorter than the work is
+/// not counted.
+std::optional<double> seconds_of_device(HeldSide& held) {
   held.restore();
   if (!held.side().restores) {
     held.run().run();
   }
   const double seconds = held.side().device.seconds([&] { held.run().run(); });
-  held.wait();
-  return seconds;
+  const double left = timed([&] { held.wait(); });
+  return left < std::max(shortest_telling, seconds) ? std::optional(seconds) : std::nullopt;
 }
 
 /// Medians of the parts of a few calls; of a device also what a call takes seen in other ways.
@@ -233,9 +237,14 @@ void count_parts(HeldSide& held, std::map<std::string, double>& counters) {
       parts["copy_out_seconds"].push_back(timed([&] { held.copy_out(); }));
     }
     if (held.side().device.seconds) {
-      parts["device_seconds"].push_back(seconds_of_device(held));
+      if (const auto seconds = seconds_of_device(held)) {
+        parts["device_seconds"].push_back(*seconds);
+      }
     }
   } while (parts["call_seconds"].size() < most && seconds_since(start) < enough);
+  if (2 * parts["device_seconds"].size() <= parts["call_seconds"].size()) {
+    parts.erase("device_seconds");
+  }
   for (const auto& [part, seconds] : parts) {
     counters[part] = bench::median(seconds);
   }

@@ -57,40 +57,25 @@ class Fftw {
 };
 
 #ifdef __CUDACC__
-void require(cufftResult result) {
-  if (result != CUFFT_SUCCESS) {
-    throw std::runtime_error("cuFFT: error " + std::to_string(result));
-  }
-}
-
 class Cufft {
  public:
   static constexpr bool keeps_input = true;
 
-  explicit Cufft(const Signal& input) : bytes_(input.size() * sizeof(cufftComplex)) {
-    two::require(cudaMalloc(&from_, bytes_));
-    two::require(cudaMalloc(&to_, bytes_));
-    require(cufftPlan1d(&plan_, length, CUFFT_C2C, static_cast<int>(input.size()) / length));
+  Cufft(const Signal& input, cudaStream_t stream) : from_(input.size()), to_(input.size()) {
+    const int rows = static_cast<int>(input.size()) / length;
+    two::require(cufftPlan1d(&plan_, length, CUFFT_C2C, rows), "cuFFT");
+    two::require(cufftSetStream(plan_, stream), "cuFFT");
   }
-  Cufft(const Cufft&) = delete;
-  Cufft& operator=(const Cufft&) = delete;
-  ~Cufft() {
-    cufftDestroy(plan_);
-    cudaFree(from_);
-    cudaFree(to_);
+  ~Cufft() { cufftDestroy(plan_); }
+  void copy_in(const Signal& input) { from_.copy_in(input); }
+  void run() {
+    const auto at = [](const auto& of) { return reinterpret_cast<cufftComplex*>(of.data()); };
+    two::require(cufftExecC2C(plan_, at(from_), at(to_), CUFFT_FORWARD), "cuFFT");
   }
-  void copy_in(const Signal& input) {
-    two::require(cudaMemcpy(from_, input.data(), bytes_, cudaMemcpyHostToDevice));
-  }
-  void run() { require(cufftExecC2C(plan_, from_, to_, CUFFT_FORWARD)); }
-  void copy_out(Signal& result) {
-    result.resize(bytes_ / sizeof(cufftComplex));
-    two::require(cudaMemcpy(result.data(), to_, bytes_, cudaMemcpyDeviceToHost));
-  }
+  void copy_out(Signal& result) { to_.copy_out(result); }
 
  private:
-  std::size_t bytes_;
-  cufftComplex *from_ = nullptr, *to_ = nullptr;
+  two::CudaArray<Signal::value_type> from_, to_;
   cufftHandle plan_{};
 };
 #endif

@@ -33,57 +33,33 @@ Numbers random_numbers(std::int64_t size) {
 }
 
 #ifdef __CUDACC__
-/// Memory of the GPU.
-class Buffer {
- public:
-  explicit Buffer(std::size_t bytes) : bytes(bytes) { two::require(cudaMalloc(&at_, bytes)); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { cudaFree(at_); }
-  [[nodiscard]] float* numbers() const { return static_cast<float*>(at_); }
-  [[nodiscard]] void* get() const { return at_; }
-
-  const std::size_t bytes;
-
- private:
-  void* at_ = nullptr;
-};
-
 /// It reads one array and writes another, so that its input stays as it is.
 class Cub {
  public:
   static constexpr bool keeps_input = true;
 
-  explicit Cub(const Numbers& input)
-      : count_(input.size()),
-        input_(count_ * sizeof(float)),
-        sorted_(count_ * sizeof(float)),
-        scratch_(scratch_bytes(count_)) {}
+  Cub(const Numbers& input, cudaStream_t stream)
+      : stream_(stream),
+        input_(input.size()),
+        sorted_(input.size()),
+        scratch_(sort(nullptr, 0)) {}  // which says how much it needs
 
-  /// From memory as it is. Another class could copy through a buffer of cudaMallocHost (pinned).
-  void copy_in(const Numbers& input) {
-    two::require(cudaMemcpy(input_.get(), input.data(), input_.bytes, cudaMemcpyHostToDevice));
-  }
-  void run() {
-    std::size_t bytes = scratch_.bytes;
-    two::require(cub::DeviceRadixSort::SortKeys(scratch_.get(), bytes, input_.numbers(),
-                                                sorted_.numbers(), count_));
-  }
-  void copy_out(Numbers& result) {
-    result.resize(count_);
-    two::require(cudaMemcpy(result.data(), sorted_.get(), sorted_.bytes, cudaMemcpyDeviceToHost));
-  }
+  void copy_in(const Numbers& input) { input_.copy_in(input); }
+  void run() { sort(scratch_.data(), scratch_.size()); }
+  void copy_out(Numbers& result) { sorted_.copy_out(result); }
 
  private:
-  static std::size_t scratch_bytes(std::size_t count) {
-    std::size_t bytes = 0;
-    float* const none = nullptr;
-    two::require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, none, none, count));
+  std::size_t sort(void* scratch, std::size_t bytes) const {
+    constexpr int first_bit = 0;
+    constexpr int end_bit = 8 * sizeof(float);
+    two::require(cub::DeviceRadixSort::SortKeys(scratch, bytes, input_.data(), sorted_.data(),
+                                                input_.size(), first_bit, end_bit, stream_));
     return bytes;
   }
 
-  std::size_t count_;
-  Buffer input_, sorted_, scratch_;
+  cudaStream_t stream_;
+  two::CudaArray<float> input_, sorted_;
+  two::CudaArray<char> scratch_;
 };
 #endif
 

@@ -62,37 +62,24 @@ class Gpu {
  public:
   static constexpr bool keeps_input = true;
 
-  explicit Gpu(const Plate& plate)
-      : width_(plate.width), bytes_(plate.heat.size() * sizeof(float)) {
-    two::require(cudaMalloc(&from_, bytes_));
-    two::require(cudaMalloc(&to_, bytes_));
-    two::require(cudaMemset(to_, 0, bytes_));
+  Gpu(const Plate& plate, cudaStream_t stream)
+      : width_(plate.width), stream_(stream), from_(plate.heat.size()), to_(plate.heat.size()) {
+    two::require(cudaMemset(to_.data(), 0, to_.bytes()));
   }
-  Gpu(const Gpu&) = delete;
-  Gpu& operator=(const Gpu&) = delete;
-  ~Gpu() {
-    cudaFree(from_);
-    cudaFree(to_);
-  }
-  void copy_in(const Plate& plate) {
-    two::require(cudaMemcpy(from_, plate.heat.data(), bytes_, cudaMemcpyHostToDevice));
-  }
+  void copy_in(const Plate& plate) { from_.copy_in(plate.heat); }
   void run() {
     const dim3 block(32, 8);
     const auto width = static_cast<unsigned>(width_);
     const dim3 grid((width + block.x - 1) / block.x, (width + block.y - 1) / block.y);
-    step_on_gpu<<<grid, block>>>(from_, to_, width_);
+    step_on_gpu<<<grid, block, 0, stream_>>>(from_.data(), to_.data(), width_);
     two::require(cudaGetLastError());
   }
-  void copy_out(std::vector<float>& to) {
-    to.resize(bytes_ / sizeof(float));
-    two::require(cudaMemcpy(to.data(), to_, bytes_, cudaMemcpyDeviceToHost));
-  }
+  void copy_out(std::vector<float>& to) { to_.copy_out(to); }
 
  private:
   std::int64_t width_;
-  std::size_t bytes_;
-  float *from_ = nullptr, *to_ = nullptr;
+  cudaStream_t stream_;
+  two::CudaArray<float> from_, to_;
 };
 #endif
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <any>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,6 @@
 
 #include "crossover/two_compare.h"
 
-#if defined(__CUDACC__) || defined(CROSSOVER_TWO_CUDA)
-#include <cuda_runtime_api.h>
-#endif
-
 namespace crossover::two {
 
 // ---- Where a side computes.
@@ -35,6 +32,36 @@ struct Device {
   /// By the device's own clock, the seconds of what `call` gives it; empty: nobody can tell.
   std::function<double(const std::function<void()>& call)> seconds = {};
   std::function<void()> flush = {};  ///< overwrites its caches; empty: nobody can
+  /// What the constructor of a side that takes one is handed: a stream, a queue. Empty: nothing.
+  std::function<std::any()> stream = {};
+};
+
+/// The stream of a device, on its way to a constructor's parameter of the type that it has.
+class Stream {
+ public:
+  /// std::runtime_error where the device hands none out.
+  explicit Stream(const Device& device) {
+    if (!device.stream) {
+      throw std::runtime_error(
+          "its constructor takes a stream, and its device has none; set the "
+          "device's stream in the program");
+    }
+    made_ = device.stream();
+  }
+  /// std::runtime_error where it is of another type.
+  template <class Type>
+  operator Type() const {  // NOLINT(google-explicit-constructor): for its sake the class is there
+    const Type* const stream = std::any_cast<Type>(&made_);
+    if (stream == nullptr) {
+      throw std::runtime_error(
+          "its constructor takes a stream of another type than its device's; "
+          "correct one of them in the program");
+    }
+    return *stream;
+  }
+
+ private:
+  std::any made_;
 };
 
 /// A device that can do nothing more in this process: the next rows get another one.
@@ -46,63 +73,6 @@ struct DeviceLost : std::runtime_error {
 inline Device gpu(std::string name, std::function<void()> wait) {
   return {.kind = "gpu", .name = std::move(name), .wait = std::move(wait)};
 }
-
-#if defined(__CUDACC__) || defined(CROSSOVER_TWO_CUDA)
-/// Throws DeviceLost with what CUDA says.
-inline void require(cudaError_t error) {
-  if (error != cudaSuccess) {
-    throw DeviceLost(std::string("CUDA: ") + cudaGetErrorString(error));
-  }
-}
-
-namespace detail {
-
-struct CudaEvent {
-  CudaEvent() { require(cudaEventCreate(&event)); }
-  CudaEvent(const CudaEvent&) = delete;
-  CudaEvent& operator=(const CudaEvent&) = delete;
-  ~CudaEvent() { cudaEventDestroy(event); }
-  cudaEvent_t event{};
-};
-
-}  // namespace detail
-
-/// Of what `call` does in the default stream, and in streams that wait for that one.
-inline double cuda_seconds(const std::function<void()>& call) {
-  const detail::CudaEvent begin;
-  const detail::CudaEvent end;
-  require(cudaEventRecord(begin.event));
-  call();
-  require(cudaEventRecord(end.event));
-  require(cudaEventSynchronize(end.event));
-  constexpr double of_a_millisecond = 1e-3;
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, begin.event, end.event));
-  return of_a_millisecond * milliseconds;
-}
-
-/// The first GPU of CUDA's, which the harness waits for.
-inline Device cuda() {
-  int count = 0;
-  cudaDeviceProp found{};
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    return {.kind = "gpu", .missing = std::string("no GPU: ") + cudaGetErrorString(error)};
-  }
-  require(cudaGetDeviceProperties(&found, 0));
-  Device device = gpu(found.name, [] { require(cudaDeviceSynchronize()); });
-  device.seconds = cuda_seconds;
-  device.flush = [bytes = 2 * static_cast<std::size_t>(found.l2CacheSize),
-                  scratch = std::shared_ptr<void>()]() mutable {
-    if (!scratch) {
-      void* at = nullptr;
-      require(cudaMalloc(&at, bytes));
-      scratch.reset(at, cudaFree);
-    }
-    require(cudaMemset(scratch.get(), 0, bytes));
-  };
-  return device;
-}
-#endif
 
 // ---- A side at one size, as the harness sees it. Problem makes these.
 
@@ -249,7 +219,7 @@ class FunctionRun final : public RunOf<Input, Output> {
   Function function_;
 };
 
-/// Of a class with Held(const Input&), run() and copy_out(Output&).
+/// Of a class with Held(const Input&) or Held(const Input&, stream), run() and copy_out(Output&).
 template <class Input, class Output, class Held>
 class HeldRun final : public RunOf<Input, Output> {
  public:
@@ -264,8 +234,8 @@ class HeldRun final : public RunOf<Input, Output> {
   }();
   static constexpr bool changes = !keeps_input && (restores_itself || copies);
 
-  explicit HeldRun(std::shared_ptr<Data<Input, Output>> data)
-      : RunOf<Input, Output>(std::move(data)), held_(this->input()) {}
+  HeldRun(std::shared_ptr<Data<Input, Output>> data, const Device& device)
+      : RunOf<Input, Output>(std::move(data)), held_(made(this->input(), device)) {}
 
   void copy_in() override {
     if constexpr (copies) {
@@ -283,6 +253,16 @@ class HeldRun final : public RunOf<Input, Output> {
   void copy_out() override { held_.copy_out(this->result_); }
 
  private:
+  static Held made(const Input& input, const Device& device) {
+    if constexpr (std::is_constructible_v<Held, const Input&>) {
+      return Held(input);
+    } else {
+      static_assert(std::is_constructible_v<Held, const Input&, Stream>,
+                    "the class of a side is made of (const Input&), or of (const Input&, stream)");
+      return Held(input, Stream(device));
+    }
+  }
+
   Held held_;
 };
 
@@ -292,7 +272,7 @@ template <class Input, class Output = Input>
 struct Problem {
   using Data = detail::Data<Input, Output>;
   struct TypedSide : Side {
-    std::function<std::unique_ptr<Run>(std::shared_ptr<Data>)> make;
+    std::function<std::unique_ptr<Run>(std::shared_ptr<Data>, const Device& device)> make;
   };
 
   std::string name;  ///< without '/', as those of sides
@@ -316,20 +296,22 @@ struct Problem {
   Problem& side(std::string called, Function function, Device device = {}) {
     using Made = detail::FunctionRun<Input, Output, Function>;
     return add({std::move(called), std::move(device), false, Made::changes},
-               [function = std::move(function)](std::shared_ptr<Data> data) {
+               [function = std::move(function)](std::shared_ptr<Data> data, const Device&) {
                  return std::make_unique<Made>(std::move(data), function);
                });
   }
 
-  /// What has data of its own: a class with Held(const Input&), which makes room; copy_in(const
-  /// Input&), run() and copy_out(Output&). Before each run(), outside the clock, restore() or,
-  /// where it has none, copy_in() is called, unless it says `static constexpr bool keeps_input =
-  /// true`.
+  /// What has data of its own: a class with Held(const Input&), which makes room, or Held(const
+  /// Input&, stream) with the one that the device hands out; copy_in(const Input&), run() and
+  /// copy_out(Output&). Before each run(), outside the clock, restore() or, where it has none,
+  /// copy_in() is called, unless it says `static constexpr bool keeps_input = true`.
   template <class Held>
   Problem& side(std::string called, Device device) {
     using Made = detail::HeldRun<Input, Output, Held>;
     return add({std::move(called), std::move(device), Made::copies, Made::changes},
-               [](std::shared_ptr<Data> data) { return std::make_unique<Made>(std::move(data)); });
+               [](std::shared_ptr<Data> data, const Device& of) {
+                 return std::make_unique<Made>(std::move(data), of);
+               });
   }
 
  private:
@@ -372,7 +354,9 @@ class WorkOf final : public Work {
     }
     return data_->right.has_value();
   }
-  std::unique_ptr<Run> make(std::size_t side) override { return problem_.sides[side].make(data_); }
+  std::unique_ptr<Run> make(std::size_t side) override {
+    return problem_.sides[side].make(data_, problem_.sides[side].device);
+  }
 
  private:
   Problem<Input, Output> problem_;
@@ -401,3 +385,7 @@ int measure(int argc, char** argv, const Problem<Inputs, Outputs>&... problems) 
 }
 
 }  // namespace crossover::two
+
+#if defined(__CUDACC__) || defined(CROSSOVER_TWO_CUDA)
+#include "crossover/two_cuda.h"
+#endif

@@ -15,6 +15,7 @@
 #include <future>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
@@ -224,6 +225,7 @@ TEST_F(Two, ADeviceIsWaitedForWithAndWithoutCopies) {
   constexpr double by_its_clock = 0.0025;
   const auto by_device = [&](const std::function<void()>& call) {
     call();
+    Queue::wait();
     return by_its_clock;
   };
   Device queue = gpu("a queue", Queue::wait);
@@ -243,6 +245,85 @@ TEST_F(Two, ADeviceIsWaitedForWithAndWithoutCopies) {
   EXPECT_TRUE(stays.contains("copy_in_seconds") && stays.contains("copy_out_seconds"));
   EXPECT_EQ(stays["device_seconds"], by_its_clock);
   EXPECT_FALSE(stays.contains("back_to_back_seconds")) << "a sort has to be restored before each";
+}
+
+/// A queue of a device that has several, all of which its wait() waits for.
+struct Lane {
+  static inline std::vector<std::shared_ptr<Lane>> all;
+  static std::shared_ptr<Lane> made() { return all.emplace_back(std::make_shared<Lane>()); }
+  static void wait() {
+    for (const auto& lane : all) {
+      if (lane->work.valid()) {
+        lane->work.wait();
+      }
+    }
+  }
+  std::shared_future<void> work;
+};
+
+struct OnLane {
+  OnLane(const Numbers& input, std::shared_ptr<Lane> handed)
+      : lane(std::move(handed)), numbers(input.size()) {}
+  void copy_in(const Numbers& input) { numbers = input; }
+  void run() {
+    lane->work = std::async(std::launch::async, [this] {
+      std::this_thread::sleep_for(milliseconds(3));
+      sort(numbers);
+    });
+  }
+  void copy_out(Numbers& result) const { result = numbers; }
+
+  std::shared_ptr<Lane> lane;
+  Numbers numbers;
+};
+
+struct OnItsOwnLane : OnLane {
+  explicit OnItsOwnLane(const Numbers& input) : OnLane(input, Lane::made()) {}
+};
+
+TEST_F(Two, AStreamIsHandedInAndTheWholeDeviceIsWaitedFor) {
+  Problem<Numbers> problem = sorting();
+  const std::shared_ptr<Lane> handed = Lane::made();
+  Device device = gpu("lanes", Lane::wait);
+  device.stream = [handed] { return handed; };
+  constexpr double by_its_clock = 1e-3;  // which sees the work of that one alone
+  device.seconds = [&](const std::function<void()>& call) {
+    handed->work = {};
+    call();
+    if (handed->work.valid()) {
+      handed->work.wait();
+    }
+    return by_its_clock;
+  };
+  problem.side<OnLane>("handed", device);
+  problem.side<OnItsOwnLane>("its own", device);
+  EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 0) << said_;
+  std::map<std::string, Json> entries;
+  for (const Json& entry : written_["benchmarks"]) {
+    entries.emplace(entry["name"], entry);
+  }
+  const std::string sides = "Function/size:10/device:gpu/problem:sort/side:";
+  for (const std::string side : {"handed", "its own"}) {
+    EXPECT_GT(entries[sides + side]["wait_seconds"], entries[sides + side]["call_seconds"]) << side;
+  }
+  EXPECT_EQ(entries[sides + "handed"]["device_seconds"], by_its_clock);
+  EXPECT_FALSE(entries[sides + "its own"].contains("device_seconds")) << "work behind its clock";
+  Lane::all.clear();
+}
+
+TEST_F(Two, AStreamThatCanNotBeHandedInIsASentence) {
+  Problem<Numbers> problem = sorting();
+  Device device = gpu("lanes", Lane::wait);
+  problem.side<OnLane>("none", device);
+  device.stream = [] { return 7; };
+  problem.side<OnLane>("another", device);
+  EXPECT_EQ(run({"--benchmark_filter=size:10/"}, problem), 1);
+  EXPECT_EQ(error_of("none"),
+            "its constructor takes a stream, and its device has none; set the device's stream in "
+            "the program");
+  EXPECT_EQ(error_of("another"),
+            "its constructor takes a stream of another type than its device's; correct one of them "
+            "in the program");
 }
 
 /// A device that takes as long for many calls as for one.

@@ -78,7 +78,7 @@ def _of_other_code(first: File, second: File) -> list[str]:
 def _doubts(file: File) -> Iterator[str]:
     if file.software.dirty:
         yield "was measured with uncommitted changes"
-    if not file.software.commit:
+    if not file.software.commit and not file.functions:  # whose program is its user's
         yield "does not say its commit"
     if not file.complete:
         yield f"is from a run that was {file.ended}: rows are missing"

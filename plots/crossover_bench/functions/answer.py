@@ -21,7 +21,7 @@ from crossover_bench.curves import problem_words as words
 from crossover_bench.curves.problem import SIDES, Device, Problem, Way
 from crossover_bench.files.samples import Samples
 from crossover_bench.functions.kinds import CPU
-from crossover_bench.functions.measure import FEWEST, Measurement, split
+from crossover_bench.functions.measure import FEWEST, Measurement, Taken, split
 from crossover_bench.functions.side import Ready
 from crossover_bench.functions.timing import Prepared, Sample
 from crossover_bench.peers.pytorch import devices
@@ -223,25 +223,16 @@ class Answer:
         }
 
 
-def answer_of(
-    measured: Measurement,
-    name: str = "",
-    separate: Mapping[str, Mapping[int, Sequence[Numbered]]] | None = None,
-) -> Answer:
-    """The answer of `measured`; by the samples of `separate` processes where there are any. Raises
-    ValueError with a sentence where the times say nothing."""
-    samples: Mapping[str, Mapping[int, Sequence[Numbered]]] = separate or {
-        side.name: {
-            size: [(0, sample) for sample in pair[place].samples]
-            for size, pair in sorted(measured.prepared.items())
-        }
-        for place, side in enumerate(measured.sides)
-    }
+def answer_of(measured: Measurement, name: str = "", separate: Taken | None = None) -> Answer:
+    """The answer of `measured`; by what `separate` processes have measured where there are any.
+    Raises ValueError with a sentence where the times say nothing."""
+    taken = separate or measured.taken
+    samples = taken.samples
     name = printable(name, 80) or _shared_name(measured.sides)
     groups = split(measured.sides)
     apart = groups[0][0].on_device != groups[1][0].on_device
     both = None if apart else groups[0][0].device
-    queued = [] if separate else _back_to_back(measured, name, groups, both)
+    queued = _back_to_back(measured, taken, name, groups, both)
     remarks = (*queued, *_remarks(measured, bool(separate)), *measured.remarks)
 
     def problem(with_copies: bool) -> Problem:
@@ -254,7 +245,7 @@ def answer_of(
 
     stay = problems.answer(problem(with_copies=False))
     copied = problems.answer(problem(with_copies=True)) if apart else None
-    return Answer(stay, copied, [*_rows(measured, samples)], samples)
+    return Answer(stay, copied, [*_rows(measured, taken)], samples)
 
 
 def _way(
@@ -276,12 +267,11 @@ def _way(
     )
 
 
-def _rows(
-    measured: Measurement, samples: Mapping[str, Mapping[int, Sequence[Numbered]]]
-) -> Iterator[Row]:
+def _rows(measured: Measurement, taken: Taken) -> Iterator[Row]:
     for size, pair in sorted(measured.prepared.items()):
         for ready in pair:
-            known = samples[ready.side.name].get(size, ())
+            known = taken.samples[ready.side.name].get(size, ())
+            queued = _queued(taken, ready, size)
             if known:
                 medians = [
                     statistics.median(values)
@@ -290,37 +280,49 @@ def _rows(
                 yield Row(
                     *(size, ready.side.name, ready.side.device, medians[0], ready.first),
                     *(medians[1], medians[2], len(known), ready.calls * ready.batches),
-                    statistics.median(ready.queued) if _is_queued(ready) else None,
+                    statistics.median(seconds for _, seconds in queued) if queued else None,
                 )
 
 
-def _is_queued(ready: Prepared) -> bool:
-    return len(ready.queued) >= FEWEST
+def _queued(taken: Taken, ready: Prepared, size: int) -> Sequence[tuple[int, float]]:
+    """Seconds of a call back to back with others; nothing where too few are known."""
+    known = taken.queued[ready.side.name].get(size, ())
+    return known if len(known) >= FEWEST else ()
 
 
 def _back_to_back(
-    measured: Measurement, name: str, groups: Sequence[Sequence[Ready]], both: Device | None
+    measured: Measurement,
+    taken: Taken,
+    name: str,
+    groups: Sequence[Sequence[Ready]],
+    both: Device | None,
 ) -> Iterator[str]:
     """Who wins where calls are not waited for one by one, in a sentence; none where no call need
     be, or where fewer than two sizes were measured so."""
-    waited = [ready for pair in measured.prepared.values() for ready in pair if ready.wait]
-    sizes = [
-        size
-        for size, pair in sorted(measured.prepared.items())
-        if all(_is_queued(ready) for ready in pair if ready.wait)
-    ]
-    if not waited or len(sizes) < 2:
+    timed: dict[str, dict[int, Sequence[tuple[int, float]]]] = {
+        side.name: {} for side in measured.sides
+    }
+    for size, pair in sorted(measured.prepared.items()):
+        for ready in pair:
+            known = taken.samples[ready.side.name].get(size, ())
+            calls = [(number, sample.call) for number, sample in known]
+            timed[ready.side.name][size] = _queued(taken, ready, size) if ready.wait else calls
+    sizes = [size for size in measured.prepared if all(of.get(size) for of in timed.values())]
+    is_waited = any(ready.wait for pair in measured.prepared.values() for ready in pair)
+    if not is_waited or len(sizes) < 2:
         return
-    places = {side.name: place for place, side in enumerate(measured.sides)}
 
-    def seconds(ready: Prepared) -> tuple[float, ...]:
-        return tuple(ready.queued if ready.wait else (sample.call for sample in ready.samples))
+    def way(side: Ready, slot: Device) -> Way:
+        known = {size: timed[side.name][size] for size in sorted(sizes)}
+        return Way(
+            side.words,
+            slot,
+            {size: tuple(seconds for _, seconds in of) for size, of in known.items()},
+            {size: tuple(number for number, _ in of) for size, of in known.items()},
+        )
 
-    ways = tuple(
-        Way(side.words, slot, {n: seconds(measured.prepared[n][places[side.name]]) for n in sizes})
-        for slot, group in zip(SIDES, groups, strict=True)
-        for side in group
-    )
+    pairs = zip(SIDES, groups, strict=True)
+    ways = tuple(way(side, slot) for slot, group in pairs for side in group)
     queued = problems.answer(Problem(name, _MEASURE, ways, both=both))
     yield f"Calls back to back, waited for at their end: {words.who_wins(queued)}."
 

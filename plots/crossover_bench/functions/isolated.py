@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossover_bench.functions.kinds import RefusedError
-from crossover_bench.functions.measure import Measurement
+from crossover_bench.functions.measure import Measurement, Taken
 from crossover_bench.functions.side import Device, Side, ready
 from crossover_bench.functions.timing import Sample, first_call
 from crossover_bench.spawned import EndedError, NotSentError, call, pickled
@@ -31,7 +31,7 @@ class Task:
     counts: Mapping[int, tuple[int, int, float]]
 
 
-Samples = dict[int, list[Sample]]
+Seen = dict[int, tuple[list[Sample], list[float]]]  # of a process: its samples, and those queued
 
 
 def _pickled(name: str, value: object) -> bytes:
@@ -50,13 +50,12 @@ def check(make: Callable[[int], Any], sides: Mapping[str, Side]) -> None:
         _pickled(f"wait= of {name}", side.wait)
 
 
-def sample(
-    measured: Measurement, sides: Mapping[str, Side]
-) -> dict[str, dict[int, list[tuple[int, Sample]]]]:
-    """For each side and size its samples with the number of their process: from INSTANCES processes
-    of each side in drawn order, as far as the budget of `measured` reaches."""
+def sample(measured: Measurement, sides: Mapping[str, Side]) -> Taken:
+    """What INSTANCES processes of each side measure in drawn order, as far as the budget of
+    `measured` reaches."""
     sizes = dict(sorted(measured.prepared.items()))
-    by_name: dict[str, dict[int, list[tuple[int, Sample]]]] = {name: {} for name in sides}
+    samples: dict[str, dict[int, list[tuple[int, Sample]]]] = {name: {} for name in sides}
+    queued: dict[str, dict[int, list[tuple[int, float]]]] = {name: {} for name in sides}
     places = range(len(sides))
     ordered = [
         (number, place)
@@ -79,24 +78,27 @@ def sample(
         }
         start = time.monotonic()
         task = Task(of_side.name, sides[of_side.name], of_side.device, measured.make, counts)
-        for size, samples in _in_new_process(task, measured).items():
-            known = by_name[of_side.name].setdefault(size, [])
-            known += [(number, each) for each in samples]
+        for size, (timed, in_queue) in _in_new_process(task, measured).items():
+            known = samples[of_side.name].setdefault(size, [])
+            known += [(number, each) for each in timed]
+            behind = queued[of_side.name].setdefault(size, [])
+            behind += [(number, each) for each in in_queue]
         longest = max(longest, time.monotonic() - start)
-    return by_name
+    return Taken(samples, queued)
 
 
-def _in_new_process(task: Task, measured: Measurement) -> Samples:
+def _in_new_process(task: Task, measured: Measurement) -> Seen:
     try:
-        samples: Samples = call(run, _pickled(task.name, task))
+        seen: Seen = call(run, _pickled(task.name, task))
     except EndedError as ended:
         measured.remarks[f"A process of {task.name} ended with {ended}."] = None
         return {}
-    return samples
+    return seen
 
 
-def run(task: Task) -> Samples:
-    """The samples of this process: passes over the sizes after a first call at each."""
+def run(task: Task) -> Seen:
+    """What this process measures: passes over the sizes after a first call at each, then calls back
+    to back where they are waited for."""
     side, prepared = ready(task.name, task.side, task.device), {}
     for size, counts in task.counts.items():
         each, _, _ = first_call(side, task.make(size))
@@ -105,4 +107,7 @@ def run(task: Task) -> Samples:
     for _ in range(_PASSES):
         for each in prepared.values():
             each.sample()
-    return {size: each.samples for size, each in prepared.items()}
+    for each in prepared.values():
+        if each.wait is not None and not each.queue():
+            break
+    return {size: (each.samples, each.queued) for size, each in prepared.items()}

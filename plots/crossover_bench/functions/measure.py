@@ -8,7 +8,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from crossover_bench.functions.equal import difference
 from crossover_bench.functions.kinds import RefusedError, mapped, on_host
 from crossover_bench.functions.progress import Tell
 from crossover_bench.functions.side import Ready, given_on_device, misplaced, unknown
-from crossover_bench.functions.timing import Prepared, first_call
+from crossover_bench.functions.timing import Prepared, Sample, first_call
 from crossover_bench.words import units
 from crossover_bench.words.text import printable
 
@@ -44,6 +44,15 @@ class Check:
             return difference(first, second, self.tolerance)
         pair = (mapped(result, on_host) for result in (first, second))
         return "" if self.equal(*pair) else "equal= says so"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was measured of each side, by its name, at each size: samples, and seconds of a call of
+    several back to back, each with the number of its process."""
+
+    samples: Mapping[str, Mapping[int, Sequence[tuple[int, Sample]]]]
+    queued: Mapping[str, Mapping[int, Sequence[tuple[int, float]]]]
 
 
 @dataclass(slots=True)
@@ -74,6 +83,22 @@ class Measurement:
     def left(self) -> float:
         """Seconds of the budget that are left."""
         return self.seconds - self.kept - (time.monotonic() - self._started)
+
+    @property
+    def taken(self) -> Taken:
+        """What this process has measured."""
+        sizes = dict(sorted(self.prepared.items()))
+        places = {side.name: place for place, side in enumerate(self.sides)}
+        return Taken(
+            {
+                name: {n: [(0, each) for each in pair[place].samples] for n, pair in sizes.items()}
+                for name, place in places.items()
+            },
+            {
+                name: {n: [(0, each) for each in pair[place].queued] for n, pair in sizes.items()}
+                for name, place in places.items()
+            },
+        )
 
     def measure(self, sizes: Sequence[int], between: bool) -> None:
         """Measures `sizes`, in ascending order, and where `between` sizes that the answer needs."""
@@ -106,10 +131,7 @@ class Measurement:
                 return
             self.tell("calls back to back")
             for ready in sides * FEWEST:
-                try:
-                    ready.queue()
-                except Exception:  # many results may not fit: then there is no such figure
-                    ready.queued.clear()
+                if not ready.queue():
                     return
 
     # ---- each size, first

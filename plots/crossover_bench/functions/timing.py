@@ -163,10 +163,18 @@ class Prepared:
         fitting = int(_MOST_BYTES / self._bytes())
         return max(_FEW_BATCHES, min(_MOST_QUEUED, self.calls * self.batches, fitting))
 
-    def queue(self) -> None:
-        """Measures calls back to back once more. Results are kept until all are done: a library may
+    def queue(self) -> bool:
+        """Measures calls back to back once more; False where that fails, as many results may not
+        fit: then there is no such figure. Results are kept until all are done: a library may
         compute those that nothing depends on in any order."""
-        count = self.in_queue
+        try:
+            self.queued.append(self._seconds_in_queue(self.in_queue))
+        except Exception:  # the caller's code may raise anything
+            self.queued.clear()
+            return False
+        return True
+
+    def _seconds_in_queue(self, count: int) -> float:
         calls = [self.side.arguments(self.original) for _ in range(count if self.changes else 1)]
         calls *= count // len(calls)
         function, wait = self.side.function, self.wait
@@ -181,7 +189,7 @@ class Prepared:
             elif wait is not None:
                 wait(results)
             seconds = time.perf_counter() - start
-        self.queued.append(seconds / count)
+        return seconds / count
 
     def returns_early(self) -> float:
         """By how many seconds a call returns before its work is done; 0 where it does not, or where

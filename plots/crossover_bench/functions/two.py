@@ -68,20 +68,20 @@ def two(
         processes.check(make, whole)
     tell = teller(progress)
     measured = Measurement(ready, make, Check(tolerance, equal), float(seconds), tell)
-    samples = None
+    taken = None
     try:
         measured.kept = _FOR_PROCESSES * measured.seconds if isolated else 0.0
         measured.measure(sizes, between)
         if isolated:
             measured.kept = 0.0
-            samples = processes.sample(measured, whole)
+            taken = processes.sample(measured, whole)
     except KeyboardInterrupt:
         if len(measured.prepared) < 2:
             raise
         measured.remarks["The measurement was interrupted: this is what was known by then."] = None
     finally:
         tell("")
-    return answer_of(measured, name, samples)
+    return answer_of(measured, name, taken)
 
 
 def _check(make: object, seconds: object, tolerance: object, equal: object) -> None:

@@ -314,8 +314,8 @@ def doubts(answer: Answer) -> Iterator[str]:
     if few:
         fewest = min(len(side.turns) for side in few)
         yield (
-            f"There were only {counted(fewest, 'turn')} on a device, and {FEWEST_SAMPLES} are "
-            "needed for an interval: give more seconds=."
+            f"A device had only {counted(fewest, 'turn')}, and {FEWEST_SAMPLES} are needed for an "
+            "interval: give more seconds=."
         )
     if not all(side.is_finite for side in sides):
         yield "A loss was not finite after the timed steps: the training diverges."

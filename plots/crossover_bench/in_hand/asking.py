@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -16,7 +17,7 @@ from crossover_bench.in_hand.answer import Answer
 from crossover_bench.in_hand.copies import Given, released
 from crossover_bench.in_hand.isolated import measured, sent
 from crossover_bench.in_hand.kept import AskError, process_kept, untouched
-from crossover_bench.in_hand.loop import Batches, Loop, parted
+from crossover_bench.in_hand.loop import Batches, Loop, parted, unnamed_words
 from crossover_bench.in_hand.others import Others
 from crossover_bench.in_hand.own import OwnProgram, OwnSteps
 from crossover_bench.in_hand.prediction import OnCard, counted, on_cards
@@ -49,7 +50,7 @@ def ask(
 
     Copies are trained; what the caller holds is as before. Ctrl-C ends it with what is known, and
     is raised where that is nothing. `loader` is a DataLoader, a list of batches, a function that
-    gives an iterator of them, or one batch as a tuple (inputs, targets).
+    gives an iterator of them, or one batch as a tuple (inputs, targets) or as a dictionary.
     Without `loss` the module gives its own. With `batches` each of these sizes is measured, for a
     share of the seconds; with `compile` torch.compile of the module is, too, which takes its own
     time. `devices` are one or two, the CPU first. `isolated` measures in new processes, several one
@@ -125,7 +126,7 @@ class _Question:
         threads, others = torch.get_num_threads(), Others()
         is_stopped, remarks = self._measured(sides, make, loader, seconds)
         if not any(side.turns for side in sides):
-            reason = printable(sides[0].problem, 500)
+            reason = printable(sides[0].problem, 500) + self._remedy(loader)
             raise AskError(f"{self.given.name} can't be trained: {reason}") from sides[0].error
         for side in sides:
             side.error = None  # whose frames hold copies
@@ -175,6 +176,12 @@ class _Question:
                 return True, ()
         say = self.shown.say
         return measure(sides, make, seconds, say, compiles=self.compiles), remarks
+
+    def _remedy(self, loader: Any) -> str:
+        """A clause where the batches may be why it fails; empty where nothing is known."""
+        with suppress(Exception):  # the user's code may raise anything
+            return unnamed_words(self.given.model, Batches.of(loader).first())
+        return ""
 
     def _own_step(self, make: Callable[[], Loop], seconds: float) -> tuple[OwnProgram | None, bool]:
         """Of our own program; and whether Ctrl-C ended it."""

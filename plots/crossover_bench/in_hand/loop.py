@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 
 from crossover_bench.in_hand.copies import Given, needs_closure
 from crossover_bench.in_hand.kept import AskError
+from crossover_bench.words.text import listed, printable
 
 _READY, _READY_BYTES = 8, 1 << 28  # batches that lie on the device at once, unless they are large
 
@@ -29,20 +30,20 @@ _READY, _READY_BYTES = 8, 1 << 28  # batches that lie on the device at once, unl
 @dataclass(frozen=True)
 class Batches:
     """Where batches come from: a new iterator for each epoch, which has so many `steps` (None where
-    nobody knows before). A `pair` is the one batch of each step. `held` may hold random numbers."""
+    nobody knows before). Of a `single` batch each step has that. `held` may hold random numbers."""
 
     epoch: Callable[[], Iterator[Any]]
     steps: int | None
     ahead: int = 0  # batches that workers make before they are asked for
-    pair: bool = False
+    single: bool = False
     held: tuple[Any, ...] = ()
 
     @staticmethod
     def of(loader: Any) -> Batches:
         """AskError where no epoch can be begun anew."""
-        if isinstance(loader, tuple) and len(loader) == 2:
+        if is_batch(loader):
             batch = as_tensors(loader)
-            return Batches(lambda: repeat(batch), None, pair=True)
+            return Batches(lambda: repeat(batch), None, single=True)
         if isinstance(loader, DataLoader):
             # Its workers may be in the middle of an epoch of the user's.
             twin = copy(loader)
@@ -61,7 +62,8 @@ class Batches:
             return Batches(lambda: iter(loader()), None, held=(loader,))
         raise AskError(
             f"the loader is of type {type(loader).__name__}; give a DataLoader, a list of batches, "
-            "a function that returns an iterator of them, or one batch as a tuple (inputs, targets)"
+            "a function that returns an iterator of them, or one batch as a tuple (inputs, "
+            "targets) or as a dictionary"
         )
 
     def first(self) -> Any:
@@ -76,6 +78,11 @@ def _length(loader: Any) -> int | None:
         return len(loader)
     except TypeError:  # of a stream nobody knows it
         return None
+
+
+def is_batch(loader: Any) -> bool:
+    """Whether it is one batch: (inputs, targets), or a dictionary."""
+    return isinstance(loader, Mapping) or (isinstance(loader, tuple) and len(loader) == 2)
 
 
 def as_tensors(value: Any) -> Any:
@@ -239,7 +246,7 @@ class Loop:
         """Some batches of an epoch, on the device."""
         size = 0
         # Of an iterator of its own: workers that go on serve one.
-        for batch in islice(Batches.of(self._loader).epoch(), 1 if self.batches.pair else _READY):
+        for batch in islice(Batches.of(self._loader).epoch(), 1 if self.batches.single else _READY):
             size += bytes_of(batch)
             if self._ready and (size > _READY_BYTES or rows_of(batch) < rows_of(self._ready[0])):
                 break
@@ -292,6 +299,22 @@ def calls(model: nn.Module, through: Any = None) -> Callable[[Any], Any]:
 def takes_several(model: nn.Module, x: Any) -> bool:
     """Whether the module is called with the parts of x as several."""
     return _form(inspect.signature(model.forward), x) == "several"
+
+
+def unnamed_words(model: nn.Module, batch: Any) -> str:
+    """What helps where a batch is a dictionary that the module's forward does not take by names, a
+    clause; empty where it is none."""
+    if not isinstance(batch, Mapping) or len(batch) < 2:
+        return ""
+    if _form(inspect.signature(model.forward), batch) == "named":
+        return ""
+    names = [printable(repr(key), 40) for key in batch]
+    parts = ", ".join(f"b[{name}]" for name in names[:2])
+    return (
+        f"; its forward does not take {listed(names[:4])} by name, so it got the whole dictionary: "
+        "say by the loader what the module and the loss read, such as "
+        f"lambda: (({parts}) for b in loader)"
+    )
 
 
 def _form(signature: inspect.Signature, x: Any) -> str:

@@ -24,7 +24,7 @@ from crossover_bench.in_hand.answer import (
     html_of,
 )
 from crossover_bench.in_hand.kept import AskError
-from crossover_bench.in_hand.loop import as_tensors, rows_of, tensors_of
+from crossover_bench.in_hand.loop import as_tensors, is_batch, rows_of, tensors_of
 from crossover_bench.show.page.section import Block, Section
 from crossover_bench.show.page.text import text_of
 from crossover_bench.show.strip import Strip, Strips, segments_of
@@ -38,16 +38,16 @@ _MOST_ROWS = 1 << 24
 
 def resized(loader: Any, rows: int) -> Any:
     """A loader as the user's, whose batches have so many rows: of the same data in a DataLoader, of
-    the rows of a pair again and again."""
+    the rows of a single batch again and again."""
     if not (isinstance(rows, int) and 0 < rows <= _MOST_ROWS):
         raise AskError(f"batches= has {rows!r}, and is to have numbers from 1 to {_MOST_ROWS:,}")
-    if isinstance(loader, tuple) and len(loader) == 2:
-        pair = as_tensors(loader)
-        return _repeated(pair, rows_of(pair), rows)
+    if is_batch(loader):
+        batch = as_tensors(loader)
+        return _repeated(batch, rows_of(batch), rows)
     if not isinstance(loader, DataLoader) or loader.batch_size is None:
         raise AskError(
             "batches= needs a DataLoader with a batch_size, or one batch as a tuple (inputs, "
-            "targets), of which batches of other sizes can be made"
+            "targets) or as a dictionary, of which batches of other sizes can be made"
         )
     data = loader.dataset
     if isinstance(data, IterableDataset):

@@ -393,6 +393,17 @@ def test_a_copy_on_top_of_the_gpus_time():
     assert of.copied and answer(of.copied).crossover.size == equal(41_000)
 
 
+def test_a_copy_comes_on_top_of_each_piece_of_throughput():
+    many = rows("s_cpu/{}/threads:8", lambda size: host(size) / 2)
+    entries = [*rows("s_gpu/{}", device), *({**entry, "threads": 8} for entry in many)]
+    entries += rows("h2d/{}", lambda size: 6e-6 + 0.1e-9 * size)
+    (of,) = problems_of(read(document(entries, **V1_8)), Wanted(once=re.compile("h2d"))).asked
+    assert answer(of.problem).crossover.size == equal(20_000)
+    assert of.copied and answer(of.copied).crossover.size == equal(36_000)
+    assert of.copied.title == "throughput of s, data copied"
+    assert "no copy overlaps with work" in of.problem.remarks[-1]
+
+
 @pytest.mark.parametrize(
     "name", ["aggregates_1.7.1.json", "once_1.9.5.json", "repetitions_1.7.1.csv"]
 )

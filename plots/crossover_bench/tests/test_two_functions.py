@@ -125,6 +125,9 @@ def test_compare_says_what_has_moved(shell, write, tmp_path):
     ]
     told = shell("compare", *paths).out
     assert "- sort, moved down: from n = 11," in told and "sort, data copied, moved down" in told
+    assert "15 rows compared: 0 faster, 5 slower, 10 same" in told
+    err = shell("compare", *paths, "--fail-on-slower=5%", code=1).err
+    assert "5 rows are slower by more than 5 %, most of all Function/" in err
     sizes = tmp_path / "sizes.h"
     shell("two", paths[0], f"--threshold={sizes}")
     told = shell("compare", paths[1], f"--threshold={sizes}").out

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +46,7 @@ from crossover_bench.curves.comparability import obstacles, remarks
 from crossover_bench.curves.crossover_words import other_work
 from crossover_bench.files import loading
 from crossover_bench.files.builds import other_builds
-from crossover_bench.files.families import TRAINING
+from crossover_bench.files.families import FUNCTION, TRAINING
 from crossover_bench.files.file_order import gpus_first, machine, newest_per_machine
 from crossover_bench.files.google_benchmark import Timing, split
 from crossover_bench.files.quantities import TIME
@@ -70,8 +70,8 @@ DESCRIPTION = (
     "first file, the baseline: ratio of times, 95 % interval, and a verdict "
     "(docs/method/comparing.md); --of compares another quantity than time, of several machines row "
     "by row. Of files of Google Benchmark and of functions it says which crossovers have moved, or "
-    "with --threshold which have since that was written. Exits with 2 if "
-    "files can't be compared. With --cpu-of and --gpu-of instead: the size "
+    "with --threshold which have since that was written; of functions, which rows have, too. Exits "
+    "with 2 if files can't be compared. With --cpu-of and --gpu-of instead: the size "
     "from which the second machine's GPU would win against the first machine's CPU."
 )
 EXAMPLE = "compare before.json after.json --fail-on-slower=5%"
@@ -119,7 +119,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=lambda text: tuple(text.split(",")),
         default=TRAINING,
         metavar="A,B",
-        help=f"the families that --fail-on-slower looks at (default: {','.join(TRAINING)})",
+        help=f"the families that --fail-on-slower looks at (default: {','.join(TRAINING)}; of "
+        f"functions {FUNCTION})",
     )
     parser.add_argument(
         "--anyway",
@@ -165,8 +166,7 @@ def _compare_results(options: argparse.Namespace) -> int:
     files = [file for of_path, _ in loaded for file in of_path]
     problems = [fault for _, faults in loaded for fault in faults]
     if files and all(file.functions and not file.rows for file in files):
-        refuse(options, "compare", OF_ROWS)
-        return _compare_problems([file.path for file in files], map(asked_of, files), options)
+        return _compare_functions(files, problems, options)
     refuse(options, "compare", (*OF_ROWS, "threshold"))
     if len(files) == 1:  # measured in turn with other builds
         files = [*other_builds(files[0]).values(), *files]
@@ -177,10 +177,7 @@ def _compare_results(options: argparse.Namespace) -> int:
     if options.baseline:
         baseline = named(files, options.baseline)
     blocks: list[Block] = []
-    # One measured without its GPU is no other machine.
-    gpus = {file.machine.gpu for file in files if file.machine.gpu}
-    of_several = len({file.machine.id for file in files}) > 1 or len(gpus) > 1
-    if of_several and options.of == TIME.name:
+    if _are_of_several(files) and options.of == TIME.name:
         side = _side_by_side(files, baseline, options)
         files, baseline = [standing.file for standing in side.standings], side.baseline
         blocks.append(Block(points=tuple(verdicts(side)), tables=(machines_table(side),)))
@@ -191,7 +188,31 @@ def _compare_results(options: argparse.Namespace) -> int:
             return complain(
                 problems + (_draw_machines(side, options.charts) if options.charts else [])
             )
-    return _run_comparison(files, baseline or files[0], blocks, problems, options)
+    means = not blocks  # of machines there is another one
+    return _run_comparison(files, baseline or files[0], blocks, problems, options, means=means)
+
+
+def _are_of_several(files: Sequence[File]) -> bool:
+    """Whether they are of several machines: one measured without its GPU is no other."""
+    gpus = {file.machine.gpu for file in files if file.machine.gpu}
+    return len({file.machine.id for file in files}) > 1 or len(gpus) > 1
+
+
+def _compare_functions(
+    files: Sequence[File], problems: list[str], options: argparse.Namespace
+) -> int:
+    """Says which crossovers of functions have moved, and of one machine which rows."""
+    refuse(options, "compare", OF_ROWS)
+    asked = [asked_of(file) for file in files]
+    has_rows = not _are_of_several(files) or options.rows or options.fail_on_slower is not None
+    if options.threshold or len(files) < 2 or not has_rows:
+        return complain(problems) | _compare_problems([of.path for of in files], asked, options)
+    if options.family == TRAINING:
+        options.family = (FUNCTION,)
+    blocks, faults = _moved([file.path for file in files], asked, options)
+    problems += [fault for fault in faults if fault not in problems]
+    rows = [replace(file, rows=file.functions) for file in files]
+    return _run_comparison(rows, rows[0], blocks, problems, options, means=True)
 
 
 def _compare_rows(
@@ -210,18 +231,28 @@ def _compare_rows(
 
 
 def _compare_problems(
-    paths: Sequence[Path], asked: Iterable[Found], options: argparse.Namespace
+    paths: Sequence[Path], asked: Sequence[Found], options: argparse.Namespace
 ) -> int:
-    """Says which crossovers of the problems `asked` of `paths` have moved: since --threshold was
-    written, else since the first of the paths."""
+    """Says which crossovers of the problems `asked` of `paths` have moved."""
+    try:
+        blocks, problems = _moved(paths, asked, options)
+    except BadFileError as error:
+        return complain([f"compare: {error}"])
+    print_blocks(blocks, options)
+    return complain(problems if len(asked) > 1 or options.threshold else [_TOO_FEW])
+
+
+def _moved(
+    paths: Sequence[Path], asked: Sequence[Found], options: argparse.Namespace
+) -> tuple[list[Block], list[str]]:
+    """A block for each of `paths` of which crossovers are known: whether they have moved since
+    --threshold was written, which raises BadFileError where it can't be read, else since the first
+    of the paths; and what is wrong, a sentence each."""
     known = [answered(found) for found in asked]
     problems = [fault for _, faults in known for fault in faults]
     made = [thresholds_of(answers) for answers, _ in known]
     if options.threshold:
-        try:
-            made.insert(0, read_thresholds(options.threshold))
-        except BadFileError as error:
-            return complain([*problems, f"compare: {error}"])
+        made.insert(0, read_thresholds(options.threshold))
     else:  # of several GPUs as well
         made = [[replace(of, device="") for of in thresholds] for thresholds in made]
     blocks = []
@@ -233,8 +264,7 @@ def _compare_problems(
         elif after:
             name = printable(str(path))
             problems.append(f"{name}: has no problem of {baseline}; name files of one program")
-    print_blocks(blocks, options)
-    return complain(problems if len(made) > 1 else [_TOO_FEW])
+    return blocks, problems
 
 
 def _wrong_usage(options: argparse.Namespace) -> str:
@@ -272,11 +302,12 @@ def _run_comparison(
     blocks: list[Block],
     problems: list[str],
     options: argparse.Namespace,
+    *,
+    means: bool,
 ) -> int:
     """Compares the rows of `files` with those of `baseline`, one of them; prints that behind
-    `blocks`."""
+    `blocks`. `means`: with the mean ratio of each family."""
     place = next(place for place, file in enumerate(files) if file is baseline)
-    of_machines = bool(blocks)
     done: list[Comparison] = []
     for other in (*files[:place], *files[place + 1 :]):
         if not options.anyway and (refusal := _refusal(baseline, other)):
@@ -284,7 +315,7 @@ def _run_comparison(
             continue
         comparison = compare(baseline, other, options.minimum_effect)
         done.append(comparison)
-        tables = compare_tables(comparison, options.all, means=not of_machines)
+        tables = compare_tables(comparison, options.all, means)
         blocks.append(Block(tables=tuple(tables)))
         if not comparison.pairs:
             problems.append(

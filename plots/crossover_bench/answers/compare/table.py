@@ -125,10 +125,10 @@ def headline(comparison: Comparison) -> str:
 
 
 def described(file: File) -> str:
-    """Machine, commit and date of `file`."""
-    commit = file.software.commit[:7] or "unknown"
+    """Machine, commit and date of `file`; of functions no commit says what they are."""
+    commit = "" if file.functions else f", commit {file.software.commit[:7] or 'unknown'}"
     changed = ", uncommitted changes" if file.software.dirty else ""
-    return f"{file.machine.id}, commit {commit}{changed}, {file.date:%Y-%m-%d}"
+    return f"{file.machine.id}{commit}{changed}, {file.date:%Y-%m-%d}"
 
 
 def _ratios(comparison: Comparison, names: dict[str, str], common: str, everything: bool) -> Table:

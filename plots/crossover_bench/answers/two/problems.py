@@ -42,6 +42,9 @@ _MANY = (
     "Rows of several threads run a copy of the work in each: their times are divided by the number "
     "of copies, and those of one thread are of one call after the other."
 )
+_IN_TURN = (
+    "The time of a copy is added to each piece: no copy overlaps with work or with another copy."
+)
 _UNTOLD = (
     "of several threads left out: before release 1.9 Google Benchmark divided their times by the "
     "number of threads, and the file does not say which release wrote it; give the JSON of one."
@@ -195,13 +198,16 @@ def _asked(group: Sequence[Item], wanted: Wanted, once: Sequence[Item]) -> Itera
         common = dict(zip(others, values, strict=True))
         words = {_word(key): str(common[key]) for key in others}
         sources = _sources([of.timing for of in items])
+        brought = _brought(once, size, common)
         if problem := _problem([*filter(_is_alone, items)], size, words, shared):
-            copied = _copied(problem, _brought(once, size, common)) if once else None
+            copied = _copied(problem, brought) if once else None
             yield Asked(problem, _taken(problem), sources, copied)
         threads = max(of.timing.threads for of in items if of.device == "cpu")
         if threads > 1 and (problem := _problem(items, size, words, shared)):
-            many = replace(problem, threads=threads, remarks=(*problem.remarks, _MANY))
-            yield Asked(many, _taken(many), sources)
+            remarks = (*problem.remarks, _MANY, *([_IN_TURN] if once else []))
+            many = replace(problem, threads=threads, remarks=remarks)
+            copied = _copied(many, brought) if once else None
+            yield Asked(many, _taken(many), sources, copied)
 
 
 def _named_alike(group: Sequence[Item]) -> Sequence[Item]:

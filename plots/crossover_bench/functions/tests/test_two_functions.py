@@ -547,7 +547,8 @@ def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
         "import os\nimport numpy\n"
         "def make(n): return numpy.arange(n)[::-1].copy()\n"
         "def first(array): print(os.getpid()); return numpy.sort(array)\n"
-        "def second(array): return numpy.sort(array, kind='stable')\n",
+        "def second(array): return numpy.sort(array, kind='stable')\n"
+        "def wait(result): pass\n",
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -556,13 +557,18 @@ def test_isolated_runs_several_processes_of_each_side(tmp_path, monkeypatch):
     answer = ask(
         make=theirs.make,
         first=theirs.first,
-        second=theirs.second,
+        second=Side(theirs.second, wait=theirs.wait),
         isolated=True,
         seconds=600.0,
         devices={"first": "cpu", "second": "cpu"},
     )
     frame = answer._columns()
     assert set(frame["process"]) == set(range(isolated.INSTANCES))
+    assert {row.side: bool(row.queued_seconds) for row in answer.rows} == {
+        "first": False,
+        "second": True,
+    }
+    assert sum("Calls back to back, waited for" in text for text in answer.sentences) == 1
     assert "fewer than 5 instances" not in " ".join(answer.sentences)
 
 

@@ -263,6 +263,12 @@ LOOPS = {
     "two inputs": (lambda self, x, z: self.a(x + z), [(X, X, Y)], cross_entropy),
     "two in one": (lambda self, both: self.a(both[0] + both[1]), [((X, X), Y)], cross_entropy),
     "names": (named, [{"x": X, "labels": Y}], None),
+    "a batch of names": (named, {"x": X.numpy(), "labels": Y}, None),
+    "names, and a loss that reads some": (
+        named,
+        [{"x": X, "labels": Y}],
+        lambda given, batch: cross_entropy(given["outputs"], batch["labels"], reduction="sum"),
+    ),
     "one part": (lambda self, x: self.a(x), [X], lambda y, x: (y - x[:, :3]).square().mean()),
     "part of one": (lambda self, x: self.a(x), [(X,)], lambda y, x: (y - x[:, :3]).abs().mean()),
     "its own loss": (lambda self, x, y: cross_entropy(self.a(x), y), [(X, Y)], None),
@@ -314,6 +320,11 @@ REFUSED = {
     "shapes": (
         lambda m, o: (m, [(X[:, :3], Y)], {}),
         r"Net can't be trained: RuntimeError: .*mat1 and mat2 .* \(test_asking.py:\d+\)$",
+    ),
+    "other names": (
+        lambda m, o: (m, [{"image": X, "label": Y}], {}),
+        r"does not take 'image' and 'label' by name, so it got the whole dictionary: say by the "
+        r"loader .* such as lambda: \(\(b\['image'\], b\['label'\]\) for b in loader\)$",
     ),
     "a locked one": (
         lambda m, o: (setattr(m, "kept", m(X)) or m, [(X, Y)], {}),
