@@ -20,6 +20,7 @@ from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.onnx_batch import Batch
 from crossover_bench.networks.onnx_node import NO_LAYER, Node, same_numbers
 from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu
+from crossover_bench.networks.onnx_states import note_of, without_first_states
 from crossover_bench.networks.slices import joined
 from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
 
@@ -109,6 +110,7 @@ class Graph:
         self.arguments: dict[str, Value] = {}
         self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
+        self.first_states = without_first_states(graph)
         self.place = _place_of_output(graph, output)
         self._needed = _needed_for(graph, graph.output[self.place].name)
         self.initializers = {weights.name for weights in graph.initializer}
@@ -163,7 +165,7 @@ class Graph:
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
-        return self.build.notes
+        return [*([note_of(self.first_states)] if self.first_states else []), *self.build.notes]
 
     def _walk_somehow(self) -> None:
         """Reads the input as the file describes it, as images, or as a series [batch, time,
