@@ -25,8 +25,9 @@ from crossover_bench.networks.slices import joined
 from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
 
 FIRST_OPSET = 13
-# In versions 9 to 13 of BatchNormalization onnx's evaluator mixes in the statistics of the batch.
-_FIRST_OF_NORMS = 15
+# In older versions of BatchNormalization onnx's evaluator mixes in the statistics of the batch; it
+# has no older DequantizeLinear, of which weights may be made.
+_FIRST_OPSETS = {"BatchNormalization": 15, "DequantizeLinear": 19}
 EXPORT = "export it with a batch of any size (dynamic)"
 _OF_ONE = f"the file has a batch of 1, which may be why: {EXPORT}"
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -45,7 +46,7 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
     opsets = {opset.domain: opset.version for opset in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 0))
     kinds = {node.op_type for node in model.graph.node}
-    least = _FIRST_OF_NORMS if "BatchNormalization" in kinds else FIRST_OPSET
+    least = max([FIRST_OPSET, *(_FIRST_OPSETS.get(kind, 0) for kind in kinds)])
     if opset < least:
         try:
             model = version_converter.convert_version(model, least)
