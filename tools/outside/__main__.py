@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs test suites of others and writes docs/evidence/outside.md; ./test --only=outside starts it.
 
-    python -m tools.outside BENCH [--only=SUITE,...]
+    python -m tools.outside BENCH [--only=PART,...]
 
 With --only the page is printed and not written. Exit codes: 0 all well, 1 something is different or
 a fault.
@@ -14,18 +14,31 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from crossover_bench.peers.pytorch.networks import network_of
 from crossover_bench.place import ROOT
 from crossover_bench.run import environment
-from tools.outside import benchmark_tools, intervals, onnx_nodes, page, torch_modules, updates
+from tools.outside import (
+    benchmark_tools,
+    intervals,
+    light_graphs,
+    onnx_nodes,
+    page,
+    timm_models,
+    torch_modules,
+    updates,
+)
 from tools.outside.kernels import Kernels
-from tools.outside.results import Suite
+from tools.outside.results import Suite, whole
 
 _PAGE = ROOT / "docs" / "evidence" / "outside.md"
 _WORKER = "crossover_bench.peers.pytorch"
+_BATCH = 8
+_BATCH_OF_IMAGES = 2  # of 224 by 224 pixels
 
 
 def _tell(what: str) -> None:
@@ -34,10 +47,12 @@ def _tell(what: str) -> None:
         print(f"\r\x1b[K{what}", end="", file=sys.stderr, flush=True)
 
 
-def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
+def _parts(bench: Path) -> dict[str, Callable[[], Iterable[Suite]]]:
     peer = environment.as_peer(Path(sys.executable), _WORKER, "--mode=eager")
 
-    def by_kernels(suite_of: Callable[..., tuple[Suite, dict[str, dict[str, object]]]]) -> Suite:
+    def by_kernels(
+        suite_of: Callable[..., tuple[Suite, dict[str, dict[str, object]]]], batch: int
+    ) -> Iterator[Suite]:
         suite, networks = suite_of(_tell)
         trained = [
             case
@@ -46,15 +61,30 @@ def _of_networks(bench: Path) -> dict[str, Callable[[], Sequence[Suite]]]:
         ]
         _tell(f"{suite.name}: {len(networks)} networks by bench")
         with tempfile.TemporaryDirectory() as folder:
-            return Kernels(bench, peer, Path(folder)).verified(suite, networks, trained)
+            yield Kernels(bench, peer, Path(folder), batch).verified(suite, networks, trained)
 
     return {
-        "onnx": lambda: [by_kernels(onnx_nodes.suite)],
-        "torch": lambda: [by_kernels(torch_modules.suite)],
+        "onnx": lambda: by_kernels(onnx_nodes.suite, _BATCH),
+        "light": lambda: by_kernels(light_graphs.suite, _BATCH_OF_IMAGES),
+        "torch": lambda: by_kernels(torch_modules.suite, _BATCH),
+        "timm": lambda: by_kernels(timm_models.suite, _BATCH),
         "updates": updates.suites,
-        "tools": lambda: [*benchmark_tools.suites()],
-        "intervals": lambda: [*intervals.suites()],
+        "tools": benchmark_tools.suites,
+        "intervals": intervals.suites,
     }
+
+
+def _timed(name: str, part: Callable[[], Iterable[Suite]]) -> Iterator[Suite]:
+    """The suites of a part with what each took, told as soon as it is there. A part that breaks is
+    a fault, and the others go on."""
+    start = time.monotonic()
+    for suite in whole(name, part):
+        seconds = time.monotonic() - start
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in suite.counts.items())
+        _tell("")
+        print(f"{suite.name} {suite.version}: {counts} ({seconds:.0f} s)", flush=True)
+        yield replace(suite, seconds=seconds)
+        start = time.monotonic()
 
 
 def _measured(bench: Path) -> str:
@@ -74,11 +104,10 @@ def main() -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     asked = parser.parse_args()
     bench = asked.bench.resolve()
-    tried = _of_networks(bench)
-    if unknown := set(asked.only) - set(tried):
-        parser.error(f"there is no suite {min(unknown)!r}; choose from {', '.join(tried)}")
-    suites = [suite for name in asked.only or tried for suite in tried[name]()]
-    _tell("")
+    parts = _parts(bench)
+    if unknown := set(asked.only) - set(parts):
+        parser.error(f"there is no part {min(unknown)!r}; choose from {', '.join(parts)}")
+    suites = [suite for name in asked.only or parts for suite in _timed(name, parts[name])]
     if lacking := intervals.lacking():
         print(lacking)
     text = page.text_of(suites, _measured(bench))
@@ -86,9 +115,6 @@ def main() -> int:
         print(text)
     else:
         _PAGE.write_text(text, encoding="utf-8")
-    for suite in suites:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in suite.counts.items())
-        print(f"{suite.name} {suite.version}: {counts}")
     return int(any(suite.of("different", "fault") for suite in suites))
 
 

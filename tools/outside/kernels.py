@@ -13,10 +13,9 @@ from typing import Any
 
 from tools.outside.results import Suite, Verdict
 
-_BATCH = 8
 # Once, and no time: what is wanted is that the row is verified.
 _FLAGS = (
-    *("--family=Minibatch", f"--batch={_BATCH}", "--threads=1", "--execution=eager"),
+    *("--family=Minibatch", "--threads=1", "--execution=eager"),
     *("--benchmark_repetitions=1", "--benchmark_min_time=1e-6"),
 )
 _OWN = "bench"
@@ -24,10 +23,10 @@ _UNTRAINED = "there is nothing to train"  # says bench of a network without para
 
 
 class Kernels:
-    """`peer`: the command line of PyTorch's worker."""
+    """`peer`: the command line of PyTorch's worker; `batch`: samples of each step."""
 
-    def __init__(self, bench: Path, peer: str, folder: Path) -> None:
-        self._bench, self._peer, self._folder = bench, peer, folder
+    def __init__(self, bench: Path, peer: str, folder: Path, batch: int) -> None:
+        self._bench, self._peer, self._folder, self._batch = bench, peer, folder, batch
 
     def verified(
         self, suite: Suite, networks: dict[str, dict[str, Any]], trained: Sequence[str]
@@ -42,7 +41,7 @@ class Kernels:
             for verdict in suite.verdicts
         ]
         count = sum(not reasons[case] for case in trained)
-        note = note_of(len(trained), count)
+        note = note_of(len(trained), count, self._batch)
         return replace(suite, verdicts=verdicts, notes=[*suite.notes, note])
 
     def _reasons(
@@ -66,7 +65,8 @@ class Kernels:
         out = self._folder / "rows.json"
         names = ",".join(map(str, files))
         if names:
-            self._run(*_FLAGS, f"--network={names}", self._peer, f"--out={out}")
+            flags = (*_FLAGS, f"--batch={self._batch}")
+            self._run(*flags, f"--network={names}", self._peer, f"--out={out}")
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in json.loads(out.read_text(encoding="utf-8"))["rows"] if out.exists() else []:
             rows.setdefault(row["configuration"]["model"], []).append(row)
@@ -77,11 +77,11 @@ class Kernels:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def note_of(tried: int, verified: int) -> str:
+def note_of(tried: int, verified: int, batch: int) -> str:
     return (
         f"{verified} of the {tried} networks that came in and have parameters have a verified row "
-        f"of the CPU's kernels and one of PyTorch's, both beside bench's reference (batch {_BATCH})"
-        ". Of the others bench has no row, as there is nothing to train."
+        f"of the CPU's kernels and one of PyTorch's, both beside bench's reference (batch {batch})"
+        ". Of others that came in bench has no row, as there is nothing to train."
     )
 
 

@@ -25,13 +25,11 @@ from crossover_bench.networks import ending, onnx_proof
 from crossover_bench.networks.from_onnx import Graph, loaded
 from crossover_bench.networks.proof import MORE, difference_of_more
 from crossover_bench.networks.values import BATCH, Refused
-from tools.outside.results import Suite, Verdict, worst
+from tools.outside.results import Suite, Verdict, of_refusal, worst
 
 _LOSSES = ("mse", "cross-entropy", "bce")
 _TRAINING = "ai.onnx.preview.training"
 _MOST_INPUTS = 3  # of a network
-_INTERNAL = "it can't be imported as it is used here ("
-_OTHER_NUMBERS = "gives other numbers"
 
 
 @dataclass(frozen=True)
@@ -161,9 +159,7 @@ def _verdict(
         if verdict.outcome == "equal":
             networks.setdefault(name, described)
         return verdict
-    if _INTERNAL in first:
-        return Verdict(name, "fault", first)
-    return Verdict(name, "different" if _OTHER_NUMBERS in first else "refused", first)
+    return of_refusal(name, first)
 
 
 def _compared(name: str, question: Question, graph: Graph, described: dict[str, Any]) -> Verdict:

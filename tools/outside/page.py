@@ -15,7 +15,8 @@ _MEANING = (
     "and gives the suite's numbers. It is **refused** if the answer is a sentence. It is "
     "**different** if the numbers are others. It is a **fault** if the answer is a traceback or an "
     "internal error, or if a network comes in and then has no verified row. A case is **no "
-    "question** if it asks for nothing that this project does, such as one of whole numbers."
+    "question** if it asks for nothing that this project does, such as one of whole numbers. "
+    "**Seconds** are those of this run, of which other programs may have slowed a part."
 )
 
 
@@ -29,12 +30,13 @@ def _lines(suites: Sequence[Suite], measured: str) -> Iterator[str]:
     yield from _wrapped(_MEANING)
     yield f"\n{measured}"
     yield ""
-    yield "| suite | version | cases | equal | refused | different | fault | no question |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    heads = ("cases", "equal", "refused", "different", "fault", "no question", "seconds")
+    yield f"| suite | version | {' | '.join(heads)} |"
+    yield f"| --- | --- |{' ---: |' * len(heads)}"
     for suite in suites:
         counts = suite.counts
         columns = [counts[name] for name in ("equal", "refused", "different", "fault", "other")]
-        row = [suite.name, suite.version, len(suite.verdicts), *columns]
+        row = [suite.name, suite.version, len(suite.verdicts), *columns, round(suite.seconds)]
         yield f"| {' | '.join(map(str, row))} |"
     for suite in suites:
         yield from _section(suite)
@@ -48,6 +50,12 @@ def _section(suite: Suite) -> Iterator[str]:
     for note in suite.notes:
         yield ""
         yield from _wrapped(note)
+    if suite.is_listed:
+        yield "\n| case | answer | why |"
+        yield "| --- | --- | --- |"
+        for verdict in suite.verdicts:
+            yield f"| `{verdict.case}` | {verdict.outcome} | {_plain(verdict.reason)} |"
+        return
     if wrong := suite.of("different", "fault"):
         yield "\nDifferent, or a fault:\n"
         for verdict in wrong:

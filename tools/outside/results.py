@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,9 +27,23 @@ class Verdict:
     apart: float = 0.0
 
 
+_INTERNAL = ("it can't be imported as it is used here (", " can't be imported: ")
+_OTHER = ("gives other numbers", "gives other gradients")
+
+
+def of_refusal(case: str, sentence: str) -> Verdict:
+    """What an importer's refusal is: one of its sentences, an error told as one, or the finding of
+    its proof."""
+    if any(words in sentence for words in _INTERNAL):
+        return Verdict(case, "fault", sentence)
+    is_other = any(words in sentence for words in _OTHER)
+    return Verdict(case, "different" if is_other else "refused", sentence)
+
+
 @dataclass(frozen=True)
 class Suite:
-    """`how`: what was compared with what, and how closely; `unit`: what a case is."""
+    """`how`: what was compared with what, and how closely; `unit`: what a case is; `is_listed`:
+    each case has a line; `seconds`: what it took."""
 
     name: str
     version: str
@@ -36,6 +51,8 @@ class Suite:
     verdicts: Sequence[Verdict]
     unit: str = "cases"
     notes: Sequence[str] = field(default=())
+    is_listed: bool = False
+    seconds: float = 0.0
 
     @property
     def counts(self) -> Counter[Outcome]:
@@ -56,6 +73,16 @@ class Suite:
         for verdict in self.of("refused"):
             kinds.setdefault(_kind(verdict.reason), []).append(verdict.case)
         return sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0]))
+
+
+def whole(name: str, part: Callable[[], Iterable[Suite]]) -> Iterator[Suite]:
+    """The suites of a part; behind those that it gave, a fault where it breaks."""
+    try:
+        yield from part()
+    except Exception as error:
+        traceback.print_exc()
+        broken = Verdict(name, "fault", f"{type(error).__name__}: {error}")
+        yield Suite(name, "–", "nothing, as it broke", [broken])
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:

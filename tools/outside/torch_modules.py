@@ -17,11 +17,9 @@ from crossover_bench.networks import ending, proof
 from crossover_bench.networks.from_torch import Graph
 from crossover_bench.networks.user_module import Input, exported, with_draws_as_inputs
 from crossover_bench.networks.values import BATCH, Refused
-from tools.outside.results import Suite, Verdict
+from tools.outside.results import Suite, Verdict, of_refusal
 
 _LOSSES = ("mse", "cross-entropy", "bce")
-_INTERNAL = "it can't be imported as it is used here ("
-_OTHER = ("gives other numbers", "gives other gradients")
 
 
 class _Called(nn.Module):
@@ -92,10 +90,7 @@ def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, 
             return Verdict(case, "fault", f"{type(error).__name__}: {error}")
         networks.setdefault(case, described)
         return Verdict(case, "equal", apart=apart)
-    if _INTERNAL in first:
-        return Verdict(case, "fault", first)
-    is_other = any(words in first for words in _OTHER)
-    return Verdict(case, "different" if is_other else "refused", first)
+    return of_refusal(case, first)
 
 
 def _input(module: nn.Module, x: torch.Tensor) -> Input:

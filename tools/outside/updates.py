@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,11 @@ class Updates:
         return np.array([list(map(float, line.split())) for line in done.stdout.splitlines()]).T
 
 
-def suites() -> list[Suite]:
+def suites() -> Iterator[Suite]:
     with tempfile.TemporaryDirectory() as folder:
         updates = Updates(Path(folder))
-        return [_of_onnx(updates), _of_torch(updates)]
+        yield _of_onnx(updates)
+        yield _of_torch(updates)
 
 
 def _apart(expected: np.ndarray, given: np.ndarray) -> float:

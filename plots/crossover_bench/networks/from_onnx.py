@@ -20,12 +20,14 @@ from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.onnx_batch import Batch
 from crossover_bench.networks.onnx_node import NO_LAYER, Node, same_numbers
 from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu
+from crossover_bench.networks.onnx_states import note_of, without_first_states
 from crossover_bench.networks.slices import joined
 from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
 
 FIRST_OPSET = 13
-# In versions 9 to 13 of BatchNormalization onnx's evaluator mixes in the statistics of the batch.
-_FIRST_OF_NORMS = 15
+# In older versions of BatchNormalization onnx's evaluator mixes in the statistics of the batch; it
+# has no older DequantizeLinear, of which weights may be made.
+_FIRST_OPSETS = {"BatchNormalization": 15, "DequantizeLinear": 19}
 EXPORT = "export it with a batch of any size (dynamic)"
 _OF_ONE = f"the file has a batch of 1, which may be why: {EXPORT}"
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -44,7 +46,7 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
     opsets = {opset.domain: opset.version for opset in model.opset_import}
     opset = opsets.get("", opsets.get("ai.onnx", 0))
     kinds = {node.op_type for node in model.graph.node}
-    least = _FIRST_OF_NORMS if "BatchNormalization" in kinds else FIRST_OPSET
+    least = max([FIRST_OPSET, *(_FIRST_OPSETS.get(kind, 0) for kind in kinds)])
     if opset < least:
         try:
             model = version_converter.convert_version(model, least)
@@ -109,6 +111,7 @@ class Graph:
         self.arguments: dict[str, Value] = {}
         self.end = ""  # what the loss has of the network's (ending.py)
         graph = model.graph
+        self.first_states = without_first_states(graph)
         self.place = _place_of_output(graph, output)
         self._needed = _needed_for(graph, graph.output[self.place].name)
         self.initializers = {weights.name for weights in graph.initializer}
@@ -163,7 +166,7 @@ class Graph:
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
-        return self.build.notes
+        return [*([note_of(self.first_states)] if self.first_states else []), *self.build.notes]
 
     def _walk_somehow(self) -> None:
         """Reads the input as the file describes it, as images, or as a series [batch, time,

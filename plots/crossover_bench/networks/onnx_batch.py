@@ -11,10 +11,9 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from crossover_bench.networks.onnx_states import STATES
 from crossover_bench.networks.strides import samples_of
 from crossover_bench.networks.values import BATCH, Value
-
-_STATES = {"LSTM": (5, 6), "GRU": (5,)}  # inputs that are the first states
 
 
 class Batch:
@@ -53,8 +52,8 @@ class Batch:
     def _changed(self, node: onnx.NodeProto, inputs: list[Any]) -> dict[int, Any]:
         """What stands in place of inputs, by their places."""
         kind, first = node.op_type, inputs[0] if inputs else None
-        if kind in _STATES:  # zeros are what is left out
-            given = {place: inputs[place] for place in _STATES[kind] if place < len(inputs)}
+        if kind in STATES:  # zeros are what is left out
+            given = {place: inputs[place] for place in STATES[kind] if place < len(inputs)}
             is_zero = {p for p, x in given.items() if isinstance(x, np.ndarray) and not x.any()}
             return dict.fromkeys(is_zero)
         if kind == "Concat":

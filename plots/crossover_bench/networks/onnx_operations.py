@@ -497,13 +497,16 @@ _GATES = {"lstm": [0, 2, 3, 1], "gru": [1, 0, 2]}
 
 
 def _recurrent(node: Node) -> tuple[Value, Value]:
-    """A recurrence with a sequence, weights and biases. Its first states can only be zero."""
+    """A recurrence with a sequence, weights and biases. Its first states can only be zero, as are
+    those that are inputs of the file (onnx_states.py)."""
     kind = node.node.op_type.lower()
     node.only(direction=("forward", "bidirectional", "reverse"), layout=0)
     if kind == "lstm":
         node.only(input_forget=0)
     elif node.get("linear_before_reset", 0) != 1:
         raise node.refused("linear_before_reset is 0, and can only be 1")
+    if node.constant(3) is None:
+        raise node.refused("it has no biases (B), and bench's has")
     inputs, states, biases = (node.weight(index) for index in (1, 2, 3))
     for index in (4, 7):  # lengths, and a cell that gates see
         if node.constant(index) is not None:

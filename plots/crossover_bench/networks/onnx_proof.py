@@ -40,7 +40,7 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * windows.sum(-1)) ** beta).astype(x.dtype),)
 
 
-def _evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
+def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
     return ReferenceEvaluator(_not_in_training(model), new_ops=[LRN])
 
 
@@ -63,7 +63,7 @@ def built_again(graph: Graph, described: dict[str, Any]) -> torch.nn.Module:
 def prove(graph: Graph, described: dict[str, Any]) -> float:
     """The largest relative difference of outputs. Refused above the tolerance."""
     network = built_again(graph, described)
-    reference = _evaluator(graph.model)
+    reference = evaluator(graph.model)
     random, largest = np.random.default_rng(0), 0.0
     _prove_freed(graph, reference, random)
     shape: tuple[int, ...] = ()  # of an import's batch of results
@@ -131,7 +131,7 @@ def _prove_freed(graph: Graph, reference: ReferenceEvaluator, random: np.random.
         read.name: _random(graph, place, random, 2 * size)
         for place, read in enumerate(graph.inputs)
     }
-    original = _evaluator(graph.batch.own)
+    original = evaluator(graph.batch.own)
     halves = [
         _run(original, {name: np.split(x, 2)[half] for name, x in given.items()})[graph.place]
         for half in range(2)

@@ -419,7 +419,8 @@ def _embedding(call: Call) -> Any:
 
 
 def _recurrent(call: Call) -> Any:
-    call.only(has_biases=True)
+    if not call["has_biases"]:
+        raise call.refused("it has no biases (bias=False), and bench's has")
     kind = call.operation
     states = call["hx"] if kind == "lstm" else [call["hx"]]
     if any(not hasattr(state, "any") or state.any() for state in states):

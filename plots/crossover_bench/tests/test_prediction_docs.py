@@ -2,6 +2,7 @@
 """How far off predictions are for what was left out of their fit, as the documents say it.
 
 python -m crossover_bench.tests.test_prediction_docs             write their tables again
+python -m crossover_bench.tests.test_prediction_docs published.md    those of this page alone
 python -m crossover_bench.tests.test_prediction_docs FILE ...    print what published times alone
                                             would have predicted of the GPU's rows of these files
 """
@@ -47,6 +48,8 @@ from crossover_bench.answers.predict.ways import PYTORCH, Way, several
 from crossover_bench.counts.cards import load_cards, load_others, overheads
 from crossover_bench.counts.cost import Operation, Product
 from crossover_bench.counts.costs import find_cost
+from crossover_bench.curves.crossover import comparisons
+from crossover_bench.curves.headline import foremost
 from crossover_bench.files import loading
 from crossover_bench.files.axes import OWN
 from crossover_bench.files.families import TRAINING, steps_of
@@ -58,6 +61,7 @@ from tools.sources import tracked_results
 ROOT = Path(__file__).parents[3]
 DOCS, RESULTS = ROOT / "docs", ROOT / "results"
 FILE = RESULTS / "amd-epyc-25-17-2c" / "2026-11-23-bfe530f.json"
+OF_H200 = RESULTS / "intel-xeon-6-207-16c" / "2026-11-27-7050029.json"
 CARDS = (
     *("t4", "rtx-2080-ti", "gtx-1650", "rtx-3060", "rtx-3060-laptop", "rtx-3090", "a10", "a100"),
     *("rtx-4050-laptop", "rtx-4060", "rtx-4060-laptop", "rtx-4090", "l4", "l40s", "h100", "h200"),
@@ -72,6 +76,20 @@ POINTS = (
     ("resnet-50-gtx-1080", "resnet-50", 16, "gtx-1080", 0.14982),
     ("resnet-50-k80", "resnet-50", 16, "k80", 0.39881),
 )
+
+# What others published of ladders that are trained here, too (docs/published.md): microseconds a
+# sample of microgpt-W on a core and on the GPU of one chip, in batches; and from how many
+# parameters of disc a laptop's GPU won.
+MICROGPT_BATCH, MICROGPT_CARD = 16, "apple-m5-10"
+MICROGPT = {
+    "microgpt-16": (3.0, 72.0),
+    "microgpt-32": (11.4, 72.0),
+    "microgpt-64": (36.8, 72.0),
+    "microgpt-128": (119.0, 197.0),
+    "microgpt-256": (443.0, 204.0),
+    "microgpt-512": (2335.0, 423.0),
+}
+DISC_WINS, DISC_CARD = 703_142, "gtx-1650"  # a laptop's card of 2019
 
 # f32 products by PyTorch on cards of other makers, which are in no fit: the size, 0 for the best of
 # OF_OWNERS, and FLOP/s of each machine (docs/evidence/prediction_pytorch.md has the sources).
@@ -92,7 +110,10 @@ LEFT = {
     "both the card and the network": shares_card_or_network,
 }
 TABLE = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-PAGES = ("evidence/prediction.md", "evidence/prediction_pytorch.md", "evidence/ranks.md")
+PAGES = (
+    *("evidence/prediction.md", "evidence/prediction_pytorch.md", "evidence/ranks.md"),
+    "published.md",
+)
 
 
 @cache
@@ -327,6 +348,53 @@ def points() -> str:
         "| predicted from: | predicted to: | in the band",
         lines,
         [f"{inside} of {len(lines)} lie in the band."],
+    )
+
+
+def wins() -> str:
+    """From how many parameters the GPU wins on ladders that others published, and here."""
+    measured = foremost(comparisons(loading.load_file(OF_H200)))
+    assert measured is not None
+    size, *band = crossovers(WAYS[1])[DISC_CARD]
+    here, there = measured.crossover, load_cards()[DISC_CARD].name
+    names = [*MICROGPT]
+    faster = next(at for at, name in enumerate(names) if MICROGPT[name][0] > MICROGPT[name][1])
+    below, above = (find_cost(name, MICROGPT_BATCH).params for name in names[faster - 1 :][:2])
+    rows = [
+        ("disc", "Penny Xu, PyTorch", "a laptop", DISC_WINS, None, None),
+        ("disc", "measured here, bench", f"{OF_H200.parent.name}, H200", here.size, *ends(here)),
+        ("disc", "predicted, PyTorch", f"{FILE.parent.name}, {there}", size, *band),
+        ("microgpt", "Entrpi, a C file and MLX", "Apple M5", None, below, above),
+    ]
+    lines = [
+        (*row[:3], *("–" if size is None else units.significant(size, 2) for size in row[3:]))
+        for row in rows
+    ]
+    return table(
+        "From how many parameters a GPU wins",
+        "ladder | whose | CPU and GPU | the GPU wins from: | from: | to:",
+        lines,
+        ["Batch 100 of disc, 16 of microgpt. No source gives an interval."],
+    )
+
+
+def microgpt() -> str:
+    """The published ladder of microgpt, and what is predicted of its GPU."""
+    lines, way, kept = [], WAYS[1], 0
+    for name, (cpu, gpu) in MICROGPT.items():
+        cost = find_cost(name, MICROGPT_BATCH)
+        times = predict_times(fitted(), cost, load_others()[MICROGPT_CARD], way, 1.0)
+        assert isinstance(times, Times), times
+        told = beside(times, gpu * 1e-6, MICROGPT_BATCH)
+        kept += told[-1] == "yes"
+        of_sample = [units.seconds(each * 1e-6, 3) for each in (cpu, gpu)]
+        lines.append((name, *of_sample, units.significant(cpu / gpu, 2), *told[1:]))
+    return table(
+        "microgpt: time of a sample",
+        "network | CPU published: | GPU published: | speedup: | GPU predicted: | predicted from: "
+        "| predicted to: | in the band",
+        lines,
+        [f"{kept} of {len(lines)} lie in the band."],
     )
 
 
@@ -581,6 +649,7 @@ TABLES = {
     "classes": classes,
     **{"parameters": parameters, "left out": without, "errors": errors, "cards": cards},
     **{"networks": networks, "floors": floors, "widths": widths, "points": points},
+    **{"wins": wins, "microgpt": microgpt},
     **{"scaling": scaling, "processors": on_cpus, "gpus": on_gpus, "others": on_others},
 }
 
@@ -625,9 +694,12 @@ def test_every_table_is_in_a_document_as_the_check_writes_it():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    chosen = [word for word in sys.argv[1:] if word in PAGES]
+    if chosen != sys.argv[1:]:
         print(before(sys.argv[1:]))
     else:
-        LOOPS_PATH.write_text(loops(), encoding="utf-8")
-    for path, text in pages() if not sys.argv[1:] else ():
-        path.write_text(written(text), encoding="utf-8")
+        if not chosen:
+            LOOPS_PATH.write_text(loops(), encoding="utf-8")
+        for path, text in pages():
+            if not chosen or path.relative_to(DOCS).as_posix() in chosen:
+                path.write_text(written(text), encoding="utf-8")

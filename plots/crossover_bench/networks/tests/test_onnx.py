@@ -642,31 +642,6 @@ def test_caffes_factors_are_those_of_the_normalization(capsys, tmp_path):
     assert "bias" not in layers[0]
 
 
-@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
-def test_a_recurrence_goes_both_ways(capsys, tmp_path, kind):
-    rnn = getattr(nn, kind)(5, 6, batch_first=True, bidirectional=True)
-    network = zoo.By(lambda m, x: m.out(m.rnn(x)[0]), rnn=rnn, out=nn.Linear(12, 2))
-    path = old(tmp_path / "net.onnx", lambda: network, torch.randn(1, 7, 5))
-    assert kinds(imported(capsys, path, MSE)).count(kind.lower()) == 2
-
-
-@pytest.mark.parametrize(("kind", "gates"), [("GRU", 3), ("LSTM", 4)])
-def test_a_recurrence_goes_backwards(capsys, tmp_path, kind, gates):
-    node = onnx.helper.make_node
-    before = {"linear_before_reset": 1} if kind == "GRU" else {}
-    nodes = [
-        node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
-        node(kind, ["t", "w", "r", "b"], ["h"], hidden_size=6, direction="reverse", **before),
-        node("Squeeze", ["h", "axis"], ["s"]),
-        node("Transpose", ["s"], ["y"], perm=[1, 0, 2]),
-    ]
-    constants = {"w": numbers(1, gates * 6, 5), "r": numbers(1, gates * 6, 6)}
-    constants |= {"b": numbers(1, gates * 12), "axis": np.array([1])}
-    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 7, 5])
-    wanted = ["to_sequence", "as_strided", kind.lower(), "as_strided"]
-    assert kinds(imported(capsys, path, MSE))[:4] == wanted
-
-
 @pytest.mark.parametrize("name", ["TorchvisionVit", "encoder", "Tagger"])
 @pytest.mark.parametrize("new", [False, True])
 def test_a_batch_of_one_is_freed(capsys, tmp_path, name, new):
@@ -678,6 +653,20 @@ def test_a_batch_of_one_is_freed(capsys, tmp_path, name, new):
     described = imported(capsys, path, *tokens, "--as-is")
     two = exported(tmp_path / "two.onnx", name, x.repeat_interleave(2, 0), new)
     assert kinds(described) == kinds(imported(capsys, two, *tokens, "--as-is"))
+
+
+def test_a_weight_may_be_calculated_from_constants(capsys, tmp_path):
+    """As of a quantized file, or of a weight that is normalized by a factor of its own."""
+    node = onnx.helper.make_node
+    nodes = [
+        node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        node("Mul", ["d", "factors"], ["w"]),
+        node("MatMul", ["x", "w"], ["y"]),
+    ]
+    constants = {"q": np.arange(12, dtype=np.uint8).reshape(4, 3), "scale": np.float32(0.1)}
+    constants |= {"zero": np.uint8(5), "factors": numbers(3)}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 4])
+    assert kinds(imported(capsys, path)) == ["linear"]
 
 
 def test_a_sample_of_any_size_is_said(capsys, tmp_path):

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of timm, imported and proved as a user's module is: its tiny ones, which timm tests itself
+with, and one of each of other families."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import timm
+import torch
+from torch import nn
+
+from crossover_bench.networks import proof
+from crossover_bench.networks.importing import imported
+from crossover_bench.networks.user_module import Input, readied
+from crossover_bench.networks.values import Refused
+from tools.outside.results import Suite, Verdict, of_refusal
+
+TINY = "test_*"
+# Of other families: convolutions of a few million parameters, and what mixes places otherwise.
+OTHERS = (
+    *("convnextv2_atto", "deit_tiny_patch16_224", "densenet121", "dla46_c", "edgenext_xx_small"),
+    *("efficientnet_lite0", "efficientvit_b0", "ese_vovnet19b_slim_dw", "ghostnet_050"),
+    *("gmlp_ti16_224", "lcnet_035", "levit_128s", "mixer_s32_224", "mnasnet_small"),
+    *("mobilenetv3_small_050", "mobilenetv4_conv_small", "mobilevit_xxs", "pit_ti_224"),
+    *("poolformer_s12", "regnetx_002", "repvgg_a0", "resmlp_12_224", "resnet18", "rexnet_100"),
+    *("selecsls42", "starnet_s1", "swin_tiny_patch4_window7_224", "tinynet_e"),
+    *("visformer_tiny", "xcit_nano_12_p16_224"),
+)
+
+
+def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]]:
+    """And the networks that came in, by their case."""
+    networks: dict[str, dict[str, Any]] = {}
+    verdicts = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in (*timm.list_models(TINY), *OTHERS):
+            tell(f"timm: {name}")
+            verdicts.append(_of_model(name, networks))
+    how = (
+        "the network built again beside the model in float64, outputs and all gradients, on drawn "
+        f"images of the size that timm gives it; to {proof.TOLERANCE:g} of the largest"
+    )
+    unit = "models, without trained weights"
+    return Suite("timm", timm.__version__, how, verdicts, unit, is_listed=True), networks
+
+
+def _of_model(name: str, networks: dict[str, dict[str, Any]]) -> Verdict:
+    torch.manual_seed(0)
+    model = timm.create_model(name)
+    wanted = Input(tuple(model.pretrained_cfg["input_size"]))
+    make: Callable[[], nn.Module] = partial(readied, model, name, wanted)
+    try:
+        came = imported(make, [wanted], source=name, name=name, loss_function="cross-entropy")
+    except Refused as refused:
+        return of_refusal(name, str(refused))
+    except Exception as error:
+        return Verdict(name, "fault", f"{type(error).__name__}: {error}")
+    networks[name] = came.described
+    return Verdict(name, "equal", apart=came.difference)
