@@ -130,7 +130,12 @@ if(CROSSOVER_CUDA)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
+    # Debian 12's CMake 3.25.1 marks a library as deprecated that CUDA 13 no longer has, and stops at it, unless the
+    # project asks for less than 3.25.
+    set(least_cmake ${CMAKE_MINIMUM_REQUIRED_VERSION})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit REQUIRED)
+    set(CMAKE_MINIMUM_REQUIRED_VERSION ${least_cmake})
     crossover_complete_toolkit(${crossover_nvcc} "${CROSSOVER_CUBLASLT}" "${CROSSOVER_CUBLASLT_HEADERS}")
     set(CROSSOVER_HAS_CUDA TRUE)
     message(STATUS "GPU backend: CUDA ${crossover_cuda_version}, for ${CMAKE_CUDA_ARCHITECTURES}")

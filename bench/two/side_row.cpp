@@ -131,7 +131,7 @@ void require_idle(HeldSide& held) {
 
 /// Throws where the result is not the right one, or becomes it later.
 Difference require_right(HeldSide& held) {
-  const Difference found = held.run().from_right();
+  Difference found = held.run().from_right();
   if (found.words.empty()) {
     return found;
   }
@@ -305,7 +305,7 @@ class SideRow : public bench::PreparedBenchmark {
   void start() override {
     constexpr double until_threads_sleep = 0.01;
     constexpr double longest_warm_up = 0.02;
-    if (std::exchange(last_, number_) != number_) {
+    if (std::exchange(numbers().last, number_) != number_) {
       pause(until_threads_sleep);
       if (call_seconds_ < longest_warm_up) {
         run();
@@ -366,13 +366,20 @@ class SideRow : public bench::PreparedBenchmark {
     }
   }
 
-  static inline int made_ = 0, last_ = 0;
+  /// How many rows were made, of whatever side, and which ran last.
+  struct Numbers {
+    int made = 0, last = 0;
+  };
+  static Numbers& numbers() {
+    static Numbers of_all;
+    return of_all;
+  }
 
   HeldSide held_;
   bool copies_each_;
   bool flushes_;
   double call_seconds_;
-  int number_ = ++made_;
+  int number_ = ++numbers().made;
   bool is_fresh_ = false;
 };
 

@@ -329,12 +329,14 @@ class WorkOf final : public Work {
  public:
   explicit WorkOf(Problem<Input, Output> problem)
       : problem_(std::move(problem)), data_(std::make_shared<Data<Input, Output>>()) {
+    // NOLINTBEGIN(cppcoreguidelines-prefer-member-initializer): they are the base's
     name = problem_.name;
     sizes = problem_.sizes;
     tolerance = problem_.tolerance;
     has_right = static_cast<bool>(problem_.right);
     items = problem_.items;
     bytes = problem_.bytes;
+    // NOLINTEND(cppcoreguidelines-prefer-member-initializer)
     sides.assign(problem_.sides.begin(), problem_.sides.end());
     data_->tolerance = tolerance;
     data_->error = problem_.error;

@@ -34,6 +34,11 @@ template <class Value>
 inline constexpr bool is_inexact = std::is_floating_point_v<Value> || is_complex<Value>;
 
 template <class Value>
+bool is_no_number(const Value& value) {
+  return std::isnan(std::real(value)) || std::isnan(std::imag(value));
+}
+
+template <class Value>
 std::string shown(const Value& value) {
   if constexpr (std::is_floating_point_v<Value>) {  // as few digits as tell it
     std::array<char, 64> text{};
@@ -65,13 +70,13 @@ struct Comparison {
 template <class Value>
 void compare(const Value& result, const Value& right, Comparison& to) {
   if constexpr (is_inexact<Value>) {
-    double error = static_cast<double>(std::abs(result - right));
-    if (result == right || (result != result && right != right)) {  // infinities, and no numbers
+    auto error = static_cast<double>(std::abs(result - right));
+    if (result == right || (is_no_number(result) && is_no_number(right))) {  // infinities, too
       error = 0;
     } else if (std::isnan(error)) {
       error = std::numeric_limits<double>::infinity();
     }
-    if (const double size = static_cast<double>(std::abs(right)); std::isfinite(size)) {
+    if (const auto size = static_cast<double>(std::abs(right)); std::isfinite(size)) {
       to.largest_right = std::max(to.largest_right, size);
     }
     if (error > to.largest_error) {
