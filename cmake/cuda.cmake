@@ -126,6 +126,8 @@ if(CROSSOVER_CUDA)
       set(CMAKE_CUDA_ARCHITECTURES "${crossover_architectures}" CACHE STRING "GPUs to compile for")
     endif()
     enable_language(CUDA)
+    # nvcc may compile with an older g++ than CXX is (Debian 13: 13 beside 14), whose libraries lack what CXX calls.
+    list(FILTER CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES EXCLUDE REGEX "/gcc/")
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know yet that nvcc speaks C++20
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

@@ -79,7 +79,8 @@ def _from_driver(no_toolkit: str) -> Choice:
         return Choice(
             reason=f"{no_toolkit}, and the driver here runs CUDA {driver[0]}.{driver[1]}, for "
             f"which there are no wheels with a compiler: update the driver to one for CUDA "
-            f"{wanted}, or install a toolkit >= 12 that it runs"
+            f"{wanted}, or install a toolkit >= 12 that it runs (apt install nvidia-cuda-toolkit "
+            f"in Debian 13, from non-free)"
         )
     try:
         environment.MAIN.ensure(environment.FOR_CUDA)
