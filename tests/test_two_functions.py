@@ -13,6 +13,7 @@ import pytest
 from scripts import ROOT, ran
 
 from crossover_bench.files import loading
+from crossover_bench.run.cuda import find_toolkit
 from crossover_bench.shell import cli
 from tools.stages import weekly
 
@@ -68,3 +69,16 @@ def test_a_program_measures_and_is_answered(name, build, tmp_path, capsys):
     told = capsys.readouterr().out
     sides = {row.configuration["side"] for row in file.functions}
     assert len(sides) > 1 and all(side in told for side in sides), told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not weekly(), reason="ten seconds of nvcc for each: ./test --all")
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.cpp")), ids=lambda path: path.stem)
+def test_the_sides_on_a_gpu_compile(path, tmp_path):
+    toolkit = find_toolkit()
+    if toolkit.nvcc is None:
+        pytest.skip(toolkit.reason)
+    if path.stem == "fft" and not Path("/usr/include/fftw3.h").exists():
+        pytest.skip("its example needs FFTW: Debian's package is libfftw3-dev")
+    flags = ("-std=c++20", "-arch=sm_90", "-I", ROOT / "include", "-o", tmp_path / "sides.o")
+    ran(toolkit.nvcc, "-x", "cu", *flags, "-c", path)

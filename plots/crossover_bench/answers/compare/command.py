@@ -203,13 +203,13 @@ def _compare_functions(
 ) -> int:
     """Says which crossovers of functions have moved, and of one machine which rows."""
     refuse(options, "compare", OF_ROWS)
-    asked = [asked_of(file) for file in files]
+    paths, asked = [file.path for file in files], [asked_of(file) for file in files]
     has_rows = not _are_of_several(files) or options.rows or options.fail_on_slower is not None
     if options.threshold or len(files) < 2 or not has_rows:
         return complain(problems) | _compare_problems([of.path for of in files], asked, options)
     if options.family == TRAINING:
         options.family = (FUNCTION,)
-    blocks, faults = _moved([file.path for file in files], asked, options)
+    blocks, faults = _moved(paths, asked, options)
     problems += [fault for fault in faults if fault not in problems]
     rows = [replace(file, rows=file.functions) for file in files]
     return _run_comparison(rows, rows[0], blocks, problems, options, means=True)
