@@ -152,17 +152,20 @@ TEST(Axes, TextsOfAnotherKeyOrValueAreRefused) {
 }
 
 TEST(Axes, HaveEachKeyOfEveryPlannedRow) {
-  const Arguments arguments =
-      parse({"--sweep=full", "--cuda=off", "--loss=step", "--batch=32,7", "--accumulate=3",
-             "--precision=f32,bf16", "--ranks=1,2", "--bucket=4096", "--shuffle=none,epoch",
-             "--loader=0,2", "--zero=overwrite,keep"});
-  Devices devices = find_devices(arguments.uses);
-  Rows rows = register_all(arguments, devices);
+  const Arguments every_family = parse({"--sweep=full", "--cuda=off"});
+  const Arguments every_axis =
+      parse({"--sweep=full", "--model=heart,lenet-5,gpt-32", "--cuda=off", "--loss=step",
+             "--batch=32,7", "--accumulate=3", "--precision=f32,bf16", "--ranks=1,2",
+             "--bucket=4096", "--shuffle=none,epoch", "--loader=0,2", "--zero=overwrite,keep"});
   std::set<RowFamily> families_met;
-  for (const std::string& name : rows.names()) {
-    const RowSpec& spec = rows[name].spec;
-    families_met.insert(spec.family.value());
-    EXPECT_EQ(spec_in(configuration_json(spec)), spec) << name;
+  for (const Arguments& arguments : {every_family, every_axis}) {
+    Devices devices = find_devices(arguments.uses);
+    Rows rows = register_all(arguments, devices);
+    for (const std::string& name : rows.names()) {
+      const RowSpec& spec = rows[name].spec;
+      families_met.insert(spec.family.value());
+      EXPECT_EQ(spec_in(configuration_json(spec)), spec) << name;
+    }
   }
   // Commands come from ./run two alone, functions from programs that link crossover::two.
   EXPECT_EQ(families_met.size() + 2, families().size());

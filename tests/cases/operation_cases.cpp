@@ -252,4 +252,6 @@ bool multiplies(const Case& c) {
   return category(c.workload.steps.front().ops.front()) == OpCategory::product;
 }
 
+bool is_large(const Case& c) { return c.name.find("_large") != std::string::npos; }
+
 }  // namespace crossover

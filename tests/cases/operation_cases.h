@@ -39,6 +39,9 @@ std::vector<Function> function_examples();
 /// Whether its operation is a product: what tf32 and refused epilogues make a difference to.
 bool multiplies(const OperationCase& c);
 
+/// Whether it has so many numbers that its name says so: "Linear_large_bf16".
+bool is_large(const OperationCase& c);
+
 /// Numbers in [-1, 1) that float32 holds exactly; different for each salt.
 std::vector<double> numbers(std::int64_t count, int salt);
 

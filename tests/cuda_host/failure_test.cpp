@@ -68,11 +68,10 @@ struct Mode {
 
 /// Which of `count` calls fail in turn. With test_all() each; else the last 8 (destructors) and
 /// every 47th before, from another one in each test of the suite, so that its 72 tests meet nearly
-/// all of them; the first 24 (finding the device, as in every mode) in the first four.
-std::vector<std::int64_t> calls_to_fail(std::int64_t count, int of_test) {
+/// all of them; the first 24 (finding the device, as in every mode) in the first four. Five where
+/// trials repeat them as often as their time allows: autotuning a few, `auto` all.
+std::vector<std::int64_t> calls_to_fail(std::int64_t count, int of_test, bool has_trials) {
   const std::int64_t first = of_test < 4 ? 24 : 0;
-  // Autotuning repeats a few calls very often, and trials of executions repeat all of them.
-  const bool has_trials = count > 3000;
   const std::int64_t last = has_trials ? 2 : 8;
   const std::int64_t apart = has_trials ? count / 3 : count > 1000 ? 73 : 47;
   std::vector<std::int64_t> calls;
@@ -94,6 +93,14 @@ class EmulatedFailure : public testing::TestWithParam<std::tuple<Mode, Kind>> {
             .graph_form = GraphForm{.streams = mode.streams},
             .loss_every_step = mode.loss_every_step};
   }
+  static std::vector<std::int64_t> to_fail(std::int64_t count) {
+    const Mode& mode = std::get<0>(GetParam());
+    const bool has_trials =
+        mode.execution == Execution::automatic || mode.products == ProductChoice::autotuned;
+    return calls_to_fail(count, number(), has_trials);
+  }
+
+ private:
   /// Of this test among those of the suite.
   static int number() {
     const testing::TestSuite& suite = *testing::UnitTest::GetInstance()->current_test_suite();
@@ -111,7 +118,7 @@ TEST_P(EmulatedFailure, OfAnyCallIsToldAndLeaksNothing) {
   const Training training = tiny_training();
   ASSERT_EQ(end_of_life(training, options()).sentence, "");
   const std::int64_t calls = cuda_host::calls();
-  for (const std::int64_t n : calls_to_fail(calls, number())) {
+  for (const std::int64_t n : to_fail(calls)) {
     SCOPED_TRACE("call " + std::to_string(n));
     cuda_host::reset(static_cast<std::uint64_t>(n));
     cuda_host::fail_call(n, error_of(kind));
@@ -147,7 +154,7 @@ TEST_P(EmulatedFailure, OfAnyExecutionIsToldAndLeaksNothing) {
   const Training training = tiny_training();
   ASSERT_EQ(end_of_life(training, options()).sentence, "");
   const std::int64_t executed = cuda_host::executed();
-  for (const std::int64_t n : calls_to_fail(executed, number())) {
+  for (const std::int64_t n : to_fail(executed)) {
     SCOPED_TRACE("execution " + std::to_string(n));
     cuda_host::reset(static_cast<std::uint64_t>(n));
     cuda_host::fail_execution(n, error_of(kind));

@@ -143,8 +143,8 @@ TEST_P(EmulatedGoldenNetwork, Trajectory) {
     GTEST_SKIP() << "large: hours on the emulation";
   }
   // A short transformer is left.
-  const std::set<std::string> long_ones{"resnet-20", "gpt-16", "gpt-32", "gpt-64",
-                                        "mobilenet-small"};
+  const std::set<std::string> long_ones{"resnet-20", "gpt-16",      "gpt-32",
+                                        "gpt-64",    "microgpt-16", "mobilenet-small"};
   if (long_ones.contains(GetParam().name) && !test_all()) {
     GTEST_SKIP() << "long on the emulation: with CROSSOVER_TEST_ALL";
   }

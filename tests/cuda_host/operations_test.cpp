@@ -68,7 +68,7 @@ TEST(EmulatedTf32, MatchesTheReference) {
   double largest = 0;
   for (const OperationCase& c : operation_cases()) {
     if (multiplies(c) && stored_precision(c.workload) == Precision::f32 &&
-        missing(c, *backend).empty()) {
+        !(thinned() && is_large(c)) && missing(c, *backend).empty()) {
       const auto program = backend->compile(c.workload, {.precision = Precision::tf32});
       expect_operation(c, *program, Precision::tf32);
       if (largest > least) {

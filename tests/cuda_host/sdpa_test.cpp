@@ -120,7 +120,7 @@ TEST(EmulatedSdpa, LeavesRightKernelsIn16Bits) {
   int found = 0;
   for (const OperationCase& c : operation_cases()) {
     const Precision precision = stored_precision(c.workload);
-    if (c.name.starts_with("Attention") &&
+    if (c.name.starts_with("Attention") && !(thinned() && is_large(c)) &&
         (precision == Precision::bf16 || precision == Precision::f16)) {
       expect_operation(c, *gpu->compile(c.workload, {.precision = precision}), precision);
       ++found;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sizes from which a GPU wins have moved: from one commit to the next, or since they were
+"""Which crossovers have moved: from one commit to the next, or since they were
 written into a file of thresholds."""
 
 import math
@@ -84,4 +84,4 @@ def moves_table(moved: Sequence[Move]) -> Table:
         text_field("verdict", "crossover", lambda move: move.verdict),
         *(end(of, *column) for of in ("before", "after") for column in columns),
     )
-    return table_of("From which size the GPU wins, before and now", moved, fields)
+    return table_of("The crossovers, before and now", moved, fields)
