@@ -2,6 +2,7 @@
 #include "run/refine/search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -19,7 +20,18 @@ Winner other(Winner winner) {
 }
 
 double log_evidence(std::int64_t pairs, std::int64_t won) {
-  const auto log_factorial = [](std::int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };
+  // Asked twice for each pair: those of small numbers are kept.
+  static const auto kept = [] {
+    std::array<double, 4096> logs{};
+    for (std::size_t n = 0; n < logs.size(); ++n) {
+      logs[n] = std::lgamma(static_cast<double>(n) + 1);
+    }
+    return logs;
+  }();
+  const auto log_factorial = [](std::int64_t n) {
+    const auto place = static_cast<std::size_t>(n);
+    return place < kept.size() ? kept[place] : std::lgamma(static_cast<double>(n) + 1);
+  };
   const auto n = static_cast<double>(pairs);
   return std::log(n + 1) + log_factorial(pairs) - log_factorial(won) - log_factorial(pairs - won) -
          n * std::log(2.0);
