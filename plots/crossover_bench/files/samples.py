@@ -159,10 +159,9 @@ def with_spreads(files: Collection[File]) -> list[File]:
 
 
 def _with_spreads(file: File, known: dict[tuple[str, str], Spread]) -> File:
-    spreads = {
-        (row.family, row.device): known.get((row.family, row.device)) or _expected(file, row.device)
-        for row in (*file.own_rows, *file.peers, *file.builds, *file.functions)
-    }
+    rows = (*file.own_rows, *file.peers, *file.builds, *file.functions)
+    kinds = dict.fromkeys((row.family, row.device) for row in rows)
+    spreads = {kind: known.get(kind) or _expected(file, kind[1]) for kind in kinds}
 
     def told(row: Row) -> Row:
         spread = spreads.get((row.family, row.device))
