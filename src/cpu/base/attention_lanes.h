@@ -154,14 +154,6 @@ inline void multiply_row(const LanesAt& a, std::int64_t at, const LanesAt& b, st
   }
 }
 
-/// log(x) of normal numbers.
-inline Floats logarithm(Floats x) {
-  const Ints bits = std::bit_cast<Ints>(x);
-  const Floats exponent = __builtin_convertvector((bits >> 23) - 127, Floats);
-  const auto mantissa = std::bit_cast<Floats>((bits & 0x7fffff) | 0x3f800000);
-  return exponent * 0.693147181F + logarithm_of_1_plus(mantissa - 1.0F);
-}
-
 struct AttentionShape {
   std::int64_t time, batch, heads, width, d;
   bool causal;

@@ -139,6 +139,27 @@ inline void for_each_rows(std::int64_t begin, std::int64_t end, const Work& work
   }
 }
 
+// ---- Rows of sequences, which lie time first: [time, batch].
+
+/// Time step and sample of a row, and of those that follow it: without a division for each.
+class RowOfSequences {
+ public:
+  RowOfSequences(std::int64_t row, std::int64_t batch)
+      : batch_(batch), time_(row / batch), sample_(row % batch) {}
+
+  [[nodiscard]] std::int64_t time() const { return time_; }
+  [[nodiscard]] std::int64_t sample() const { return sample_; }
+  void next() {
+    if (++sample_ == batch_) {
+      sample_ = 0;
+      ++time_;
+    }
+  }
+
+ private:
+  std::int64_t batch_, time_, sample_;
+};
+
 // ---- Places: pixels or time steps.
 
 /// A tensor as it lies, [outer, places, inner], and the layout in which it does. What has one
