@@ -27,7 +27,7 @@ struct LossSizes {
 template <class Row>
 Floats largest_of_rows(const Row& row, std::int64_t count) {
   const auto larger = [](Floats a, Floats b) { return where(a > b, a, b); };
-  std::array<Floats, lanes> of_rows{};
+  std::array<Floats, lanes> of_rows;
   for (std::int64_t r = 0; r < lanes; ++r) {
     const float* values = row(r);
     Floats largest = all(values[0]);
@@ -69,13 +69,20 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
         at.next();
       }
     }
-    // f32 has room for the exponentials until the sum is known.
+    // Until the sum is known, exponentials of few classes are kept in whole vectors: after a store
+    // of a part, loads beside it wait. Of more classes f32 has room in dlogits; 16 bits have none,
+    // so that they are computed twice.
     constexpr bool has_room = std::is_same_v<T, float>;
+    constexpr std::int64_t few_classes = 64;
+    const bool are_few = of.classes <= few_classes;
+    std::array<float, lanes * few_classes> few;
     const auto exponentials_of = [&](std::int64_t r) {
-      return [from = row(r), largest = largest[r], room = dlogits + position(r) * of.classes](
-                 auto part, std::int64_t first) {
+      return [=, from = row(r), largest = largest[r], few = few.data() + r * few_classes,
+              room = dlogits + position(r) * of.classes](auto part, std::int64_t first) {
         const Floats e = exponential(load(part, from + first) - largest);
-        if constexpr (has_room) {
+        if (are_few) {
+          store(WholeVector{}, e, few + first);
+        } else if constexpr (has_room) {
           store(part, e, room + first);
         }
         return std::array{e};
@@ -98,9 +105,11 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
         where(above_one < all(1), logarithm_of_1_plus(above_one), logarithm(1.0F + above_one));
     for (std::int64_t r = 0; r < rows; ++r) {
       T* gradient = dlogits + position(r) * of.classes;
-      const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r]](
-                                 auto part, std::int64_t first) {
-        const Floats e = has_room ? load(part, gradient + first) : exponentials(part, first)[0];
+      const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r],
+                              few = few.data() + r * few_classes](auto part, std::int64_t first) {
+        const Floats e = are_few    ? load(WholeVector{}, few + first)
+                         : has_room ? load(part, gradient + first)
+                                    : exponentials(part, first)[0];
         store(part, e * by, gradient + first);
       };
       for_each_vector(of.classes, normalize);
