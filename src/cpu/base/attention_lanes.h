@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "attention_tiles.h"
+#include "product_tiles.h"
 #include "vector.h"
 
 namespace crossover::cpu {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "../base/attention_lanes.h"
-#include "../base/attention_tiles.h"
+#include "../base/product_tiles.h"
 #include "../base/loops.h"
 #include "../base/threads.h"
 #include "../base/vector.h"
