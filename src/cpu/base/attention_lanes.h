@@ -51,7 +51,7 @@ template <std::size_t stride = lanes / 2>
 [[gnu::noinline]] inline void to_lanes(RowsAt<const float> from, std::int64_t rows,
                                        std::int64_t columns, float* to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
-    std::array<Floats, lanes> tile;
+    std::array<Floats, lanes> tile;  // NOLINT(*-member-init): each is written
     const float* row = from.at + first;
 #pragma GCC unroll 16
     for (std::int64_t r = 0; r < lanes; ++r) {
@@ -72,7 +72,7 @@ template <std::size_t stride = lanes / 2>
 [[gnu::noinline]] inline void from_lanes(const float* from, std::int64_t rows, std::int64_t columns,
                                          RowsAt<float> to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
-    std::array<Floats, lanes> tile;
+    std::array<Floats, lanes> tile;  // NOLINT(*-member-init): each is written
     const float* column = from + first * lanes;
 #pragma GCC unroll 16
     for (std::size_t c = 0; c < lanes; ++c) {

@@ -27,7 +27,7 @@ struct LossSizes {
 template <class Row>
 Floats largest_of_rows(const Row& row, std::int64_t count) {
   const auto larger = [](Floats a, Floats b) { return where(a > b, a, b); };
-  std::array<Floats, lanes> of_rows;
+  std::array<Floats, lanes> of_rows;  // NOLINT(*-member-init): each is written
   for (std::int64_t r = 0; r < lanes; ++r) {
     const float* values = row(r);
     Floats largest = all(values[0]);
@@ -75,7 +75,7 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
     constexpr bool has_room = std::is_same_v<T, float>;
     constexpr std::int64_t few_classes = 64;
     const bool are_few = of.classes <= few_classes;
-    std::array<float, lanes * few_classes> few;
+    std::array<float, lanes * few_classes> few;  // NOLINT(*-member-init): read where written
     const auto exponentials_of = [&](std::int64_t r) {
       return [=, from = row(r), largest = largest[r], few = few.data() + r * few_classes,
               room = dlogits + position(r) * of.classes](auto part, std::int64_t first) {
