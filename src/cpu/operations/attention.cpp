@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "../base/attention_lanes.h"
-#include "../base/product_tiles.h"
 #include "../base/loops.h"
+#include "../base/product_tiles.h"
 #include "../base/threads.h"
 #include "../base/vector.h"
 #include "crossover/float16.h"
