@@ -257,6 +257,8 @@ std::vector<Case> layer_cases() {
       linear_grad({1, 1}, 1, true, true, identity, false, "LinearGrad_1x1"),
       linear_grad({100, 2}, 4, true, false, identity, false, "LinearGrad_first_layer"),
       linear_grad({9, 32}, 16, true, true, relu, false, "LinearGrad_heart_short_batch"),
+      linear_grad({19, 32}, 48, false, true, relu, false, "LinearGrad_whole_vectors"),
+      linear_grad({129, 48}, 35, true, true, identity, false, "LinearGrad_of_a_narrow_output"),
       linear_grad({33, 65}, 127, true, true, sigmoid, false, "LinearGrad_odd"),
       linear_grad({33, 65}, 127, true, true, Activation::tanh, false, "LinearGrad_tanh"),
       linear_grad({33, 65}, 127, true, true, relu, true, "LinearGrad_accumulate"),

@@ -9,9 +9,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
-#include "attention_tiles.h"
+#include "product_tiles.h"
 #include "vector.h"
 
 namespace crossover::cpu {
@@ -28,8 +29,8 @@ inline Floats exchanged(Floats a, Floats b, std::index_sequence<lane...> /*lanes
   }
 }
 
-template <std::size_t stride>
-inline void exchange(std::array<Floats, lanes>& rows) {
+template <std::size_t stride = lanes / 2>
+[[gnu::always_inline]] inline void transpose(std::array<Floats, lanes>& rows) {
   constexpr auto all_lanes = std::make_index_sequence<lanes>();
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < lanes; ++i) {
@@ -41,44 +42,49 @@ inline void exchange(std::array<Floats, lanes>& rows) {
     }
   }
   if constexpr (stride > 1) {
-    exchange<stride / 2>(rows);
+    transpose<stride / 2>(rows);
   }
 }
 
-/// Compiled once, as it is long.
-[[gnu::noinline]] inline void transpose(std::array<Floats, lanes>& rows) {
-  std::array<Floats, lanes> in_registers = rows;
-  exchange<lanes / 2>(in_registers);
-  rows = in_registers;
-}
-
 /// So many columns of the rows of a block's sequences, one for each lane, behind one another. Where
-/// there are fewer rows than lanes, the last stands for those.
-inline void to_lanes(RowsAt<const float> from, std::int64_t rows, std::int64_t columns, float* to) {
+/// there are fewer rows than lanes, the last stands for those. Compiled once, as it is long.
+[[gnu::noinline]] inline void to_lanes(RowsAt<const float> from, std::int64_t rows,
+                                       std::int64_t columns, float* to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
-    std::array<Floats, lanes> tile;
+    std::array<Floats, lanes> tile;  // NOLINT(*-member-init): each is written
+    const float* row = from.at + first;
+#pragma GCC unroll 16
     for (std::int64_t r = 0; r < lanes; ++r) {
-      tile[static_cast<std::size_t>(r)] =
-          load(part, from.at + std::min(r, rows - 1) * from.stride + first);
+      tile[static_cast<std::size_t>(r)] = load(part, row);
+      row += r + 1 < rows ? from.stride : 0;
     }
     transpose(tile);
-    for (std::size_t c = 0; c < part.size(); ++c) {
-      store(WholeVector{}, tile[c], to + (first + static_cast<std::int64_t>(c)) * lanes);
+#pragma GCC unroll 16
+    for (std::size_t c = 0; c < lanes; ++c) {
+      if (c < part.size()) {
+        store(WholeVector{}, tile[c], to + (first + static_cast<std::int64_t>(c)) * lanes);
+      }
     }
   });
 }
 
 /// The way back.
-inline void from_lanes(const float* from, std::int64_t rows, std::int64_t columns,
-                       RowsAt<float> to) {
+[[gnu::noinline]] inline void from_lanes(const float* from, std::int64_t rows, std::int64_t columns,
+                                         RowsAt<float> to) {
   for_each_vector(columns, [&](auto part, std::int64_t first) {
-    std::array<Floats, lanes> tile{};
-    for (std::size_t c = 0; c < part.size(); ++c) {
-      tile[c] = load(WholeVector{}, from + (first + static_cast<std::int64_t>(c)) * lanes);
+    std::array<Floats, lanes> tile;  // NOLINT(*-member-init): each is written
+    const float* column = from + first * lanes;
+#pragma GCC unroll 16
+    for (std::size_t c = 0; c < lanes; ++c) {
+      tile[c] = load(WholeVector{}, column);
+      column += c + 1 < part.size() ? lanes : 0;
     }
     transpose(tile);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      store(part, tile[static_cast<std::size_t>(r)], to.at + r * to.stride + first);
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < lanes; ++r) {
+      if (r < rows) {
+        store(part, tile[static_cast<std::size_t>(r)], to.at + r * to.stride + first);
+      }
     }
   });
 }
@@ -98,11 +104,27 @@ struct LanesAt {
   }
 };
 
+/// Columns, or rows, whose sums stay in registers together.
+inline constexpr std::int64_t together = 4;
+
+/// Calls work(width), which is a constant where it is narrow: then loops over it are gone. Such a
+/// constant has no columns beside those that are summed together.
+template <class Work>
+inline void with_width(std::int64_t width, const Work& work) {
+  switch (width) {
+    case 4:
+      return work(std::integral_constant<std::int64_t, 4>{});
+    case 8:
+      return work(std::integral_constant<std::int64_t, 8>{});
+    default:
+      return work(width);
+  }
+}
+
 /// visit(column, the sum over [begin, end) of factor(i) b(i, column)) for each column.
-template <class Factor, class Visit>
-inline void sum_rows(std::int64_t begin, std::int64_t end, std::int64_t columns,
-                     const Factor& factor, const LanesAt& b, const Visit& visit) {
-  constexpr std::int64_t together = 4;
+template <class Width, class Factor, class Visit>
+inline void sum_rows(std::int64_t begin, std::int64_t end, Width columns, const Factor& factor,
+                     const LanesAt& b, const Visit& visit) {
   std::int64_t c = 0;
   for (; c + together <= columns; c += together) {
     Floats sums[together] = {};  // NOLINT(*-avoid-c-arrays)
@@ -113,24 +135,26 @@ inline void sum_rows(std::int64_t begin, std::int64_t end, std::int64_t columns,
         sums[of] += by * b(i, c + of);
       }
     }
+#pragma GCC unroll 4
     for (std::int64_t of = 0; of < together; ++of) {
       visit(c + of, sums[of]);
     }
   }
-  for (; c < columns; ++c) {
-    Floats sum{};
-    for (std::int64_t i = begin; i < end; ++i) {
-      sum += factor(i) * b(i, c);
+  if constexpr (std::is_same_v<Width, std::int64_t>) {
+    for (; c < columns; ++c) {
+      Floats sum{};
+      for (std::int64_t i = begin; i < end; ++i) {
+        sum += factor(i) * b(i, c);
+      }
+      visit(c, sum);
     }
-    visit(c, sum);
   }
 }
 
 /// visit(row, the sum over columns of a(at, column) b(row, column)) for each row of b.
-template <class Visit>
+template <class Width, class Visit>
 inline void multiply_row(const LanesAt& a, std::int64_t at, const LanesAt& b, std::int64_t rows,
-                         std::int64_t columns, const Visit& visit) {
-  constexpr std::int64_t together = 4;
+                         Width columns, const Visit& visit) {
   std::int64_t r = 0;
   for (; r + together <= rows; r += together) {
     Floats sums[together] = {};  // NOLINT(*-avoid-c-arrays)
@@ -141,6 +165,7 @@ inline void multiply_row(const LanesAt& a, std::int64_t at, const LanesAt& b, st
         sums[of] += of_a * b(r + of, c);
       }
     }
+#pragma GCC unroll 4
     for (std::int64_t of = 0; of < together; ++of) {
       visit(r + of, sums[of]);
     }
@@ -152,14 +177,6 @@ inline void multiply_row(const LanesAt& a, std::int64_t at, const LanesAt& b, st
     }
     visit(r, sum);
   }
-}
-
-/// log(x) of normal numbers.
-inline Floats logarithm(Floats x) {
-  const Ints bits = std::bit_cast<Ints>(x);
-  const Floats exponent = __builtin_convertvector((bits >> 23) - 127, Floats);
-  const auto mantissa = std::bit_cast<Floats>((bits & 0x7fffff) | 0x3f800000);
-  return exponent * 0.693147181F + logarithm_of_1_plus(mantissa - 1.0F);
 }
 
 struct AttentionShape {
@@ -183,13 +200,14 @@ class AttentionScratch {
 };
 
 struct HeadOfLanes : AttentionShape {
-  /// y, and the logarithms of the sums [time]; `scores` has room for [1, time].
-  void forward(const LanesAt& q, const LanesAt& k, const LanesAt& v, const LanesAt& scores,
-               const LanesAt& y, float* log_sums) const {
+  /// y, and the logarithms of the sums [time]; `scores` has room for [1, time]. `columns` are d.
+  template <class Width>
+  void forward(Width columns, const LanesAt& q, const LanesAt& k, const LanesAt& v,
+               const LanesAt& scores, const LanesAt& y, float* log_sums) const {
     const float factor = scale();
     for (std::int64_t t = 0; t < time; ++t) {
       Floats largest = all(-__builtin_inff());
-      multiply_row(q, t, k, keys_of(t), d, [&](std::int64_t key, Floats sum) {
+      multiply_row(q, t, k, keys_of(t), columns, [&](std::int64_t key, Floats sum) {
         const Floats score = sum * factor;
         largest = where(score > largest, score, largest);
         scores.set(0, key, score);
@@ -202,7 +220,7 @@ struct HeadOfLanes : AttentionShape {
       }
       const Floats inverse = 1.0F / sum;
       sum_rows(
-          0, keys_of(t), d, [&](std::int64_t key) { return scores(0, key); }, v,
+          0, keys_of(t), columns, [&](std::int64_t key) { return scores(0, key); }, v,
           [&](std::int64_t i, Floats result) { y.set(t, i, result * inverse); });
       store(WholeVector{}, largest + logarithm(sum), log_sums + t * lanes);
     }
@@ -212,32 +230,33 @@ struct HeadOfLanes : AttentionShape {
     LanesAt q, k, v;
   };
   /// `p` and `ds` have room for [time, time].
-  void backward(const LanesAt& q, const LanesAt& k, const LanesAt& v, const LanesAt& y,
-                const LanesAt& dy, const float* log_sums, const LanesAt& p, const LanesAt& ds,
-                const Gradients& to) const {
+  template <class Width>
+  void backward(Width columns, const LanesAt& q, const LanesAt& k, const LanesAt& v,
+                const LanesAt& y, const LanesAt& dy, const float* log_sums, const LanesAt& p,
+                const LanesAt& ds, const Gradients& to) const {
     const float factor = scale();
     for (std::int64_t t = 0; t < time; ++t) {
       const Floats log_sum = load(WholeVector{}, log_sums + t * lanes);
-      multiply_row(q, t, k, keys_of(t), d, [&](std::int64_t key, Floats sum) {
+      multiply_row(q, t, k, keys_of(t), columns, [&](std::int64_t key, Floats sum) {
         p.set(t, key, exponential(sum * factor - log_sum));
       });
       Floats expected{};
-      for (std::int64_t i = 0; i < d; ++i) {
+      for (std::int64_t i = 0; i < columns; ++i) {
         expected += dy(t, i) * y(t, i);
       }
-      multiply_row(dy, t, v, keys_of(t), d, [&](std::int64_t key, Floats dp) {
+      multiply_row(dy, t, v, keys_of(t), columns, [&](std::int64_t key, Floats dp) {
         ds.set(t, key, p(t, key) * (dp - expected) * factor);
       });
       sum_rows(
-          0, keys_of(t), d, [&](std::int64_t key) { return ds(t, key); }, k,
+          0, keys_of(t), columns, [&](std::int64_t key) { return ds(t, key); }, k,
           [&](std::int64_t i, Floats dq) { to.q.set(t, i, dq); });
     }
     for (std::int64_t key = 0; key < time; ++key) {
       sum_rows(
-          first_of(key), time, d, [&](std::int64_t t) { return ds(t, key); }, q,
+          first_of(key), time, columns, [&](std::int64_t t) { return ds(t, key); }, q,
           [&](std::int64_t i, Floats dk) { to.k.set(key, i, dk); });
       sum_rows(
-          first_of(key), time, d, [&](std::int64_t t) { return p(t, key); }, dy,
+          first_of(key), time, columns, [&](std::int64_t t) { return p(t, key); }, dy,
           [&](std::int64_t i, Floats dv) { to.v.set(key, i, dv); });
     }
   }
@@ -270,10 +289,12 @@ class LanesOfHeads {
     const LanesAt scores{scratch.take(of_.time * lanes), 0};
     float* const sums = scratch.take(of_.time * lanes);
     at.for_each_head([&](std::int64_t head, std::int64_t first) {
-      head_of_lanes().forward(at.lanes_at(of_qkv[0], first), at.lanes_at(of_qkv[1], first),
-                              at.lanes_at(of_qkv[2], first), scores, at.lanes_at(of_y, first),
-                              sums);
-      at.for_each_sum(head, [&](std::int64_t i, std::int64_t lane) { log_sums[i] = sums[lane]; });
+      with_width(of_.d, [&](auto width) {
+        head_of_lanes().forward(width, at.lanes_at(of_qkv[0], first), at.lanes_at(of_qkv[1], first),
+                                at.lanes_at(of_qkv[2], first), scores, at.lanes_at(of_y, first),
+                                sums);
+      });
+      from_lanes(sums, at.rows(), of_.time, at.sums_at(log_sums, head));
     });
     at.put(of_y, y, of_.width, 0);
   }
@@ -293,12 +314,15 @@ class LanesOfHeads {
     const LanesAt ds{scratch.take(matrix), of_.time * lanes};
     float* const sums = scratch.take(of_.time * lanes);
     at.for_each_head([&](std::int64_t head, std::int64_t first) {
-      at.for_each_sum(head, [&](std::int64_t i, std::int64_t lane) { sums[lane] = log_sums[i]; });
-      head_of_lanes().backward(at.lanes_at(of_qkv[0], first), at.lanes_at(of_qkv[1], first),
-                               at.lanes_at(of_qkv[2], first), at.lanes_at(of_y, first),
-                               at.lanes_at(of_dy, first), sums, p, ds,
-                               {at.lanes_at(gradients[0], first), at.lanes_at(gradients[1], first),
-                                at.lanes_at(gradients[2], first)});
+      to_lanes(at.sums_at(log_sums, head), at.rows(), of_.time, sums);
+      with_width(of_.d, [&](auto width) {
+        head_of_lanes().backward(
+            width, at.lanes_at(of_qkv[0], first), at.lanes_at(of_qkv[1], first),
+            at.lanes_at(of_qkv[2], first), at.lanes_at(of_y, first), at.lanes_at(of_dy, first),
+            sums, p, ds,
+            {at.lanes_at(gradients[0], first), at.lanes_at(gradients[1], first),
+             at.lanes_at(gradients[2], first)});
+      });
     });
     for (std::int64_t i = 0; i < 3; ++i) {
       at.put(gradients[static_cast<std::size_t>(i)], dqkv, 3 * of_.width, i * of_.width);
@@ -360,16 +384,12 @@ class LanesOfHeads {
     [[nodiscard]] LanesAt lanes_at(float* part, std::int64_t column) const {
       return {part + column * lanes, all_.columns() * lanes};
     }
-    /// visit(its place in the sums [batch, heads, time], that in [time, lanes]), of all lanes.
-    template <class Visit>
-    void for_each_sum(std::int64_t head, const Visit& visit) const {
-      for (std::int64_t r = 0; r < lanes; ++r) {
-        const std::int64_t sequence = sequence_ + std::min(r, rows_ - 1);
-        for (std::int64_t t = 0; t < of_.time; ++t) {
-          visit((sequence * of_.heads + head) * of_.time + t, t * lanes + r);
-        }
-      }
+    /// The sums [time] of a head in [batch, heads, time], and of the next sequences behind them.
+    template <class T>
+    [[nodiscard]] RowsAt<T> sums_at(T* all_sums, std::int64_t head) const {
+      return {all_sums + (sequence_ * of_.heads + head) * of_.time, of_.heads * of_.time};
     }
+    [[nodiscard]] std::int64_t rows() const { return rows_; }
 
    private:
     [[nodiscard]] std::int64_t place(std::int64_t t, std::int64_t width, std::int64_t first) const {

@@ -103,10 +103,7 @@ Reorder::Reorder(const Tensor& source, const Layout& before, const Tensor& resul
 
 // ---- Image
 
-namespace {
-
-/// Of oneDNN's f32 kernels.
-std::int64_t channels_of_a_vector() {
+std::int64_t onednn_lanes() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::isa_default:
     case dnnl::cpu_isa::sse41:
@@ -124,9 +121,11 @@ std::int64_t channels_of_a_vector() {
   }
 }
 
+namespace {
+
 /// 0: channels last.
 std::int64_t block_of(const Tensor& image, Type network_type) {
-  const std::int64_t vector = channels_of_a_vector();
+  const std::int64_t vector = onednn_lanes();
   return network_type == Type::f32 && vector >= 8 && image.shape[1] % vector == 0 ? vector : 0;
 }
 

@@ -57,6 +57,9 @@ struct Reorder {
 
 // ---- Images: one layout from input to loss, which convolutions and loops of ours share.
 
+/// Floats of a vector in oneDNN's kernels, for the best instructions that it has here.
+std::int64_t onednn_lanes();
+
 /// The layout of an image tensor [batch, channels, height, width] of a network that stores
 /// `network_type`: f32 in blocks of as many channels as a vector holds, where they divide
 /// (oneDNN's nChw16c, nChw8c); else channels last, as oneDNN's 16-bit convolutions want them.

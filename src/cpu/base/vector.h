@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -34,6 +34,11 @@ using HalfWords [[gnu::vector_size(vector_bytes / 2)]] = std::uint16_t;
 using Bytes [[gnu::vector_size(vector_bytes / 4)]] = std::uint8_t;
 
 inline Floats all(float x) { return Floats{} + x; }
+
+#if defined(__AVX512F__)
+/// For intrinsics that GCC 12 warns of without a mask: their header reads what nothing has set.
+inline constexpr __mmask16 every_lane = 0xffff;
+#endif
 
 /// Where a condition holds, which compares vectors as GCC does: a lane of ones or zeros.
 template <class Condition>
@@ -102,14 +107,18 @@ struct PartOfVector {
 #endif
 };
 
-/// In the lanes that are not the part's what `otherwise` has.
-inline Floats only(WholeVector /*part*/, Floats x, Floats /*otherwise*/ = Floats{}) { return x; }
-inline Floats only(PartOfVector part, Floats x, Floats otherwise = Floats{}) {
+inline Words lane_numbers() {
   Words lane{};
   for (std::uint32_t i = 0; i < lanes; ++i) {
     lane[i] = i;
   }
-  return lane < static_cast<std::uint32_t>(part.size()) ? x : otherwise;
+  return lane;
+}
+
+/// In the lanes that are not the part's what `otherwise` has.
+inline Floats only(WholeVector /*part*/, Floats x, Floats /*otherwise*/ = Floats{}) { return x; }
+inline Floats only(PartOfVector part, Floats x, Floats otherwise = Floats{}) {
+  return lane_numbers() < static_cast<std::uint32_t>(part.size()) ? x : otherwise;
 }
 
 /// As float32, as widened() gives it.
@@ -213,7 +222,12 @@ using Ints [[gnu::vector_size(vector_bytes)]] = std::int32_t;
 inline Floats exponential(Floats x) {
   constexpr float least = -87.33654F;
   constexpr float most = 88.72283F;
+#if defined(__AVX512F__)  // of NaN and a number it takes the second
+  const Floats inside = _mm512_maskz_min_ps(every_lane, all(most + 1),
+                                            _mm512_maskz_max_ps(every_lane, all(least), x));
+#else
   const Floats inside = where(x < all(least), all(least), where(x > all(most), all(most), x));
+#endif
   constexpr float shifter = 0x1.8p23F;  // added, it leaves no place for digits behind the point
   const Floats shifted = inside * 1.44269504F + shifter;
   const Floats n = shifted - shifter;
@@ -225,12 +239,17 @@ inline Floats exponential(Floats x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
+#if defined(__AVX512F__)
+  const auto is_normal = _mm512_cmp_ps_mask(x, all(least), _CMP_NLT_UQ);  // or NaN
+  return _mm512_maskz_scalef_ps(is_normal, p, n);
+#else
   // 2^n in two factors, since n may be 128.
   const Ints whole = std::bit_cast<Ints>(shifted) - std::bit_cast<std::int32_t>(shifter);
   const Ints half = whole >> 1;
   const auto power = [](Ints e) { return std::bit_cast<Floats>((e + 127) << 23); };
   const Floats result = p * power(half) * power(whole - half);
   return where(x < all(least), all(0), where(x > all(most), all(__builtin_inff()), result));
+#endif
 }
 
 /// log(1 + e) for e from 0 to 1: twice the artanh of e / (2 + e), which is a third at most.
@@ -243,6 +262,27 @@ inline Floats logarithm_of_1_plus(Floats e) {
     p = p * q + term;
   }
   return 2.0F * s * (1.0F + q * p);
+}
+
+/// log(x) of normal numbers; infinity and NaN as they are.
+inline Floats logarithm(Floats x) {
+  const Ints bits = std::bit_cast<Ints>(x);
+  const Floats exponent = __builtin_convertvector((bits >> 23) - 127, Floats);
+  const auto mantissa = std::bit_cast<Floats>((bits & 0x7fffff) | 0x3f800000);
+  const Floats result = exponent * 0.693147181F + logarithm_of_1_plus(mantissa - 1.0F);
+  return where(x < all(__builtin_inff()), result, x);
+}
+
+inline Floats square_root(Floats x) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_sqrt_ps(every_lane, x);
+#else
+  Floats root{};
+  for (int lane = 0; lane < lanes; ++lane) {
+    root[lane] = std::sqrt(x[lane]);
+  }
+  return root;
+#endif
 }
 
 /// sin(x), or cos(x): x is a multiple of pi, or lies in the middle of two, and a rest of at most
@@ -293,13 +333,7 @@ struct VectorMaths {
     return (cpu::exponential(x) + 1.0F) * hyperbolic_tangent(0.5F * x);
   }
   static Floats logarithm_of_1_plus(Floats x) { return cpu::logarithm_of_1_plus(x); }
-  static Floats square_root(Floats x) {
-    Floats root{};
-    for (int lane = 0; lane < lanes; ++lane) {
-      root[lane] = std::sqrt(x[lane]);
-    }
-    return root;
-  }
+  static Floats square_root(Floats x) { return cpu::square_root(x); }
   static Floats sine(Floats x) { return cpu::sine(x, false); }
   static Floats cosine(Floats x) { return cpu::sine(x, true); }
   static Floats hyperbolic_tangent(Floats x) { return rational_tanh(VectorMaths(), x); }

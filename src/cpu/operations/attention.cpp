@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "../base/attention_lanes.h"
-#include "../base/attention_tiles.h"
 #include "../base/loops.h"
+#include "../base/product_tiles.h"
 #include "../base/threads.h"
 #include "../base/vector.h"
 #include "crossover/float16.h"
@@ -38,8 +38,9 @@ void look_up(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, 
   split(
       threads, of.time * of.batch,
       [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const std::int32_t token = tokens[row % of.batch * of.time + row / of.batch];
+        RowOfSequences at(begin, of.batch);
+        for (std::int64_t row = begin; row < end; ++row, at.next()) {
+          const std::int32_t token = tokens[at.sample() * of.time + at.time()];
           std::copy_n(table + token * of.width, of.width, y + row * of.width);
         }
       },
@@ -62,9 +63,9 @@ void scatter(int threads, const EmbeddingSizes& of, const std::int32_t* tokens, 
             }
             float* to = dtable + token * of.width;
             const T* from = dy + (t * of.batch + b) * of.width;
-            for (std::int64_t i = 0; i < of.width; ++i) {
-              to[i] += widened(from[i]);
-            }
+            for_each_vector(of.width, [=](auto part, std::int64_t i) {
+              store(part, load(part, to + i) + load(part, from + i), to + i);
+            });
           }
         }
       },
@@ -122,8 +123,9 @@ void lower(const PositionEmbedding& op, Lowering& to) {
              split(
                  call.threads, of.time * of.batch,
                  [=](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t row = begin; row < end; ++row) {
-                     const T* place = table + row / of.batch * of.width;
+                   RowOfSequences of_row(begin, of.batch);
+                   for (std::int64_t row = begin; row < end; ++row, of_row.next()) {
+                     const T* place = table + of_row.time() * of.width;
                      for_each_vector(of.width, [&](auto part, std::int64_t i) {
                        const std::int64_t at = row * of.width + i;
                        store(part, load(part, x + at) + load(part, place + i), y + at);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <type_traits>
 
 #include "../base/loops.h"
@@ -28,7 +27,7 @@ struct LossSizes {
 template <class Row>
 Floats largest_of_rows(const Row& row, std::int64_t count) {
   const auto larger = [](Floats a, Floats b) { return where(a > b, a, b); };
-  std::array<Floats, lanes> of_rows{};
+  std::array<Floats, lanes> of_rows;  // NOLINT(*-member-init): each is written
   for (std::int64_t r = 0; r < lanes; ++r) {
     const float* values = row(r);
     Floats largest = all(values[0]);
@@ -42,10 +41,7 @@ Floats largest_of_rows(const Row& row, std::int64_t count) {
 
 /// Zero in that lane, if there is one.
 Floats without(Floats x, std::int64_t lane) {
-  if (lane >= 0 && lane < lanes) {
-    x[lane] = 0;
-  }
-  return x;
+  return lane_numbers() == static_cast<std::uint32_t>(lane) ? all(0) : x;
 }
 
 /// Writes dlogits; returns the loss.
@@ -65,19 +61,28 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
     const Floats largest = largest_of_rows(row, of.classes);
     std::array<std::int32_t, lanes> label{};
     Floats of_labels{};
+    RowOfSequences at(begin, of.batch);
     for (std::int64_t r = 0; r < lanes; ++r) {
-      const std::int64_t time = position(r) / of.batch;
-      const std::int64_t sample = position(r) - time * of.batch;
-      label[static_cast<std::size_t>(r)] = labels[sample * of.time + time];
+      label[static_cast<std::size_t>(r)] = labels[at.sample() * of.time + at.time()];
       of_labels[r] = row(r)[label[static_cast<std::size_t>(r)]];
+      if (r + 1 < rows) {
+        at.next();
+      }
     }
-    // f32 has room for the exponentials until the sum is known.
+    // Until the sum is known, exponentials of few classes are kept in whole vectors: after a store
+    // of a part, loads beside it wait. Of more classes f32 has room in dlogits; 16 bits have none,
+    // so that they are computed twice.
     constexpr bool has_room = std::is_same_v<T, float>;
+    constexpr std::int64_t few_classes = 64;
+    const bool are_few = of.classes <= few_classes;
+    std::array<float, lanes * few_classes> few;  // NOLINT(*-member-init): read where written
     const auto exponentials_of = [&](std::int64_t r) {
-      return [from = row(r), largest = largest[r], room = dlogits + position(r) * of.classes](
-                 auto part, std::int64_t first) {
+      return [=, from = row(r), largest = largest[r], few = few.data() + r * few_classes,
+              room = dlogits + position(r) * of.classes](auto part, std::int64_t first) {
         const Floats e = exponential(load(part, from + first) - largest);
-        if constexpr (has_room) {
+        if (are_few) {
+          store(WholeVector{}, e, few + first);
+        } else if constexpr (has_room) {
           store(part, e, room + first);
         }
         return std::array{e};
@@ -95,17 +100,21 @@ float softmax_cross_entropy(int threads, const float* logits, const std::int32_t
     const Floats own = exponential(of_labels - largest);  // 1 where the label leads
     const Floats normalized = factor / (others + own);
     const Floats gradients = -others * normalized;
+    const Floats above_one = others + (own - 1.0F);
+    const Floats logarithms =
+        where(above_one < all(1), logarithm_of_1_plus(above_one), logarithm(1.0F + above_one));
     for (std::int64_t r = 0; r < rows; ++r) {
       T* gradient = dlogits + position(r) * of.classes;
-      const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r]](
-                                 auto part, std::int64_t first) {
-        const Floats e = has_room ? load(part, gradient + first) : exponentials(part, first)[0];
+      const auto normalize = [=, exponentials = exponentials_of(r), by = normalized[r],
+                              few = few.data() + r * few_classes](auto part, std::int64_t first) {
+        const Floats e = are_few    ? load(WholeVector{}, few + first)
+                         : has_room ? load(part, gradient + first)
+                                    : exponentials(part, first)[0];
         store(part, e * by, gradient + first);
       };
       for_each_vector(of.classes, normalize);
       gradient[label[static_cast<std::size_t>(r)]] = narrowed<T>(gradients[r]);
-      loss += static_cast<double>(largest[r] - of_labels[r]) +
-              std::log1p(static_cast<double>(others[r]) + (static_cast<double>(own[r]) - 1));
+      loss += static_cast<double>((largest[r] - of_labels[r]) + logarithms[r]);
     }
   }
   return static_cast<float>(loss / static_cast<double>(positions));

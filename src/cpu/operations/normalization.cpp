@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "../base/layout.h"
 #include "../base/loops.h"
@@ -58,9 +57,10 @@ void normalize_rows(const NormForward<T>& op, const RowOf& row_of, std::int64_t 
     };
   };
   const Floats variance = sums_of_rows<1>(width, squares_of)[0] / of_row;
+  const Floats inverses = 1.0F / square_root(variance + op.epsilon);
   for (std::int64_t r = 0; r < lanes; ++r) {
     const std::int64_t row = row_of(r);
-    const float inverse = 1 / std::sqrt(variance[r] + op.epsilon);
+    const float inverse = inverses[r];
     if (op.mean != nullptr) {
       op.mean[row] = mean[r];
     }
@@ -123,8 +123,19 @@ void differentiate_rows(const NormBackward<T>& op, const RowOf& row_of, std::int
       return std::array{term, term * row.normal(part, i)};
     };
   };
-  auto [sum, products] = sums_of_rows<2>(width, terms_of);
-  sum = op.mean == nullptr ? Floats{} : sum / static_cast<float>(width);
+  const auto products_of = [&](std::int64_t r) {
+    return
+        [terms = terms_of(r)](auto part, std::int64_t i) { return std::array{terms(part, i)[1]}; };
+  };
+  Floats sum{};
+  Floats products{};
+  if (op.mean == nullptr) {
+    products = sums_of_rows<1>(width, products_of)[0];
+  } else {
+    const auto of_rows = sums_of_rows<2>(width, terms_of);
+    sum = of_rows[0] / static_cast<float>(width);
+    products = of_rows[1];
+  }
   products /= static_cast<float>(width);
   for (std::int64_t r = 0; r < lanes; ++r) {
     const auto differentiate = [row = RowOfBackward(op, row_of(r), width), sum = sum[r],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of small matrices that lie in the caches, of whole tiles: a head's queries, keys and
-// values, copied to float32 and padded with zeros.
+// Products of small matrices that lie in the caches, of whole tiles: gradients of narrow layers,
+// and a head's queries, keys and values, copied to float32 and padded with zeros.
 #pragma once
 
 #include <cstdint>
