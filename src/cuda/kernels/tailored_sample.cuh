@@ -80,7 +80,7 @@ template <class Of>
 struct Step {
   const Arguments& of;
   float* shared;
-  std::int64_t shift;  ///< Arguments::shifts
+  std::int64_t shift;  ///< TrainingArguments::shifts
   std::int64_t run;
   int step;
   int buffer;  ///< of the two that batches come in by turns

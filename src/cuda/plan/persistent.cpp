@@ -448,8 +448,7 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
     std::vector<double> cycles;
     for (const DenseStep& dense : of_all.dense) {
       OnChipStep& step = steps.emplace_back();
-      step.batch = static_cast<int>(dense.batch);
-      step.rows = ceil_div(step.batch, team.memories());
+      step.rows = ceil_div(static_cast<int>(dense.batch), team.memories());
       cycles.push_back(write(step, phases, best.plan.layers, team));
     }
     if (cycles.front() < best.cycles) {

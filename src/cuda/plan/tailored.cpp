@@ -55,14 +55,6 @@ PersistentPlan plan_tailored(const Workload& workload, const CompileOptions& opt
                      std::to_string(plan.tailored->batch) + "; a block of this GPU has " +
                      std::to_string(chip.shared_bytes >> 10) + " KB of shared memory");
   }
-  for (const DenseLayer& layer : plan.dense.front().layers) {
-    OnChipLayer& place = plan.layers.emplace_back();
-    place.in = static_cast<int>(layer.in);
-    place.out = static_cast<int>(layer.out);
-  }
-  for (const DenseStep& step : plan.dense) {
-    plan.steps.emplace_back().batch = static_cast<int>(step.batch);
-  }
   return plan;
 }
 

@@ -36,15 +36,16 @@ class Arguments {
     if (!persistent_.is_on_chip()) {
       of.workspace = running_.binding.address<float>(persistent_.workspace);
     }
+    std::copy(persistent_.layers.begin(), persistent_.layers.end(), of.on_chip);
+    std::copy(persistent_.steps.begin(), persistent_.steps.end(), of.step);
     for (std::size_t l = 0; l < first.layers.size(); ++l) {
-      of.layer[l] = {.on_chip = persistent_.layers[l],
-                     .w = {.values = at<float>(first.layers[l].w)},
+      of.layer[l] = {.w = {.values = at<float>(first.layers[l].w)},
                      .bias = {.values = at<float>(first.layers[l].bias)}};
     }
     const std::int64_t wanted = wanted_of_row(first);
     for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
       const DenseStep& step = persistent_.dense[s];
-      of.step[s] = persistent_.steps[s];
+      of.batch[s] = static_cast<int>(step.batch);
       const auto summed = static_cast<double>(step.batch * wanted);
       of.mean_factor[s] = 1 / summed;
       of.loss_factor[s] = static_cast<float>(step.loss.scale / summed);
@@ -121,32 +122,6 @@ class Arguments {
   const PersistentPlan& persistent_;
 };
 
-/// What a kernel that is made for the network takes of them.
-tailored::Arguments arguments_of(const PersistentArguments& from) {
-  tailored::Arguments of{.shifts = from.shifts,
-                         .order = from.order,
-                         .first = from.first,
-                         .end = from.end,
-                         .inputs = from.inputs,
-                         .wanted = from.wanted,
-                         .loss = from.loss,
-                         .sgd = from.sgd,
-                         .momentum = from.momentum,
-                         .time = from.time,
-                         .adamw = from.adamw,
-                         .clock = from.clock};
-  for (std::size_t l = 0; l < most_on_chip_layers; ++l) {
-    of.layer[l] = {.w = from.layer[l].w, .bias = from.layer[l].bias};
-    of.kept[l] = from.kept[l];
-  }
-  for (std::size_t s = 0; s < most_on_chip_steps; ++s) {
-    of.batch[s] = from.step[s].batch;
-    of.loss_factor[s] = from.loss_factor[s];
-    of.mean_factor[s] = from.mean_factor[s];
-  }
-  return of;
-}
-
 class Persistent : public Executor {
  public:
   explicit Persistent(const Running& running)
@@ -215,7 +190,7 @@ class Persistent : public Executor {
 
   void launch(const PersistentArguments& arguments, const TrainingShape& shape) const {
     if (tailored_) {
-      tailored_->launch(running_.stream(), arguments_of(arguments), shape.copies);
+      tailored_->launch(running_.stream(), arguments, shape.copies);
     } else {
       cuda::train(running_.stream(), arguments, shape);
     }

@@ -25,6 +25,7 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
 namespace tailored {
 
 constexpr int most_layers = 12;
+constexpr int most_steps = 2;  ///< sizes of a batch
 constexpr int warp = 32;
 constexpr int tile = 4;  ///< of weights and of their gradients: so many rows and columns
 
