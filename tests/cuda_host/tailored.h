@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The networks that the kernel of kernels/tailored.cuh is compiled for here, where no NVRTC
 // compiles it for any: all rules, losses and activations; more samples than threads; loops of large
-// layers; several lanes to a sample; one layer, and the most.
+// layers; several lanes to a sample; one layer, and the most; wide rows.
 #pragma once
 
 #include <array>
@@ -50,6 +50,7 @@ inline constexpr std::array networks{
     network({29, 32, 16, 2}, 10, Activation::relu, KernelRule::adamw),
     network({7, 3}, 20, Activation::identity, KernelRule::adamw),
     network({2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2}, 9, Activation::tanh),
+    network({190, 4, 2}, 37, Activation::tanh, KernelRule::adamw),
 };
 
 }  // namespace crossover::cuda::tailored

@@ -387,9 +387,6 @@ void require(const CompileOptions& options) {
   if (options.precision != Precision::f32) {
     refuse("computes in f32 alone, not in " + to_string(options.precision));
   }
-  if (options.placement != Placement::resident) {
-    refuse("reads the data set where it lies on the GPU: it must be resident");
-  }
   if (options.loss_every_step) {
     refuse("shows its losses at its end, not after each step");
   }

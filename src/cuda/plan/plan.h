@@ -148,6 +148,10 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
 /// The same for the first network alone, which works in the same memory.
 LaunchPlan of_one_network(LaunchPlan plan);
 
+/// Of a plan with one kernel: the first runs of `all` that it trains at once, all of them where the
+/// data set lies on the device.
+OrderPart first_part(const Workload& workload, const LaunchPlan& plan, const OrderPart& all);
+
 /// What the device starts one by one in a pass over the whole order: see ProgramFacts.
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
 

@@ -88,14 +88,19 @@ void DeviceTensors::spread(Id id, cudaStream_t stream) const {
   }
 }
 
-void DeviceTensors::stage(const Run& run, int buffer, cudaStream_t stream) const {
-  for (const StagedInput& input : plan_.steps[static_cast<std::size_t>(run.step)].inputs) {
+void DeviceTensors::stage(const Run& first, const Run& last, int buffer,
+                          cudaStream_t stream) const {
+  const std::vector<StagedInput>& inputs = plan_.steps[static_cast<std::size_t>(first.step)].inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const StagedInput& input = inputs[i];
     const TensorPlace& source = plan_[input.source];
-    const std::int64_t rows = run.first_row * input.row_bytes;
+    const std::int64_t rows = first.first_row * input.row_bytes;
+    const std::int64_t bytes = (last.first_row - first.first_row) * input.row_bytes +
+                               plan_.steps[static_cast<std::size_t>(last.step)].inputs[i].bytes;
     const bool on_host = source.host_offset >= 0;
     copy(block() + input.staged + buffer * plan_.buffer_bytes,
          on_host ? host_.at(source.host_offset + rows) : block() + source.offset + rows,
-         static_cast<std::size_t>(input.bytes),
+         static_cast<std::size_t>(bytes),
          on_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream);
   }
 }

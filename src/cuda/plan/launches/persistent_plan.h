@@ -131,9 +131,10 @@ struct PersistentPlan {
   std::int64_t bytes = 0;  ///< of all places, in each block's shared memory or the workspace
   std::int64_t most_shared_bytes = 0;  ///< that a block may have
   TeamKind team = TeamKind::block;
-  int blocks = 1;              ///< of a cluster a power of two
-  int threads = 0;             ///< of a block
-  std::int64_t workspace = 0;  ///< place in the device block; only of a grid
+  int blocks = 1;                 ///< of a cluster a power of two
+  int threads = 0;                ///< of a block
+  std::int64_t workspace = 0;     ///< place in the device block; only of a grid
+  std::int64_t rows_at_once = 0;  ///< in a staging buffer; 0: they are read where they lie
   /// What the kernel is compiled for, in place of `layers`, `steps` and `places`.
   std::optional<tailored::Shape> tailored;
 
