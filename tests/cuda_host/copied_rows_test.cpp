@@ -133,6 +133,21 @@ TEST_P(EmulatedCopiedRows, AreReadWhereEachOperationIsKept) {
   EXPECT_GT(verify_operations(*program, reference, 3, Precision::f32).error, 0);
 }
 
+/// A data set that a staging buffer holds lies as in that, inputs and labels side by side.
+TEST_P(EmulatedCopiedRows, ComeByOneCopyWhereAllComeTogether) {
+  const Model model = mlp("few rows", {190, 4, 2}, Activation::tanh);
+  const Training training{
+      fuse(training_epoch(model, {.rows = 2 * batch + 3,
+                                  .batch = batch,
+                                  .optimizer = AdamWOptions{.learning_rate = 0.01}})),
+      uniform_data(model, 2 * batch + 3)};
+  const auto program = started(*gpu(), training, options());
+  EXPECT_EQ(program->facts().launches, 2);
+  program->enqueue(0, 3);
+  EXPECT_NO_THROW(verify_state(*program, training.workload,
+                               reference_trajectory(training.workload, training.data, 3)));
+}
+
 TEST_P(EmulatedCopiedRows, CallNothingThatWaitsOrAllocates) {
   const auto program = started(*gpu(), several_parts(), options());
   const std::int64_t waits = cuda_host::calls_of("cudaStreamSynchronize");

@@ -394,10 +394,13 @@ OrderPart first_part(const Workload& workload, const LaunchPlan& plan, const Ord
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
   std::int64_t sum = 0;
   if (plan.persistent) {
-    const std::int64_t copies = std::ssize(plan.steps.front().inputs);
     for (OrderPart left{.end = std::ssize(workload.order)}; !left.is_empty();) {
-      left.first = first_part(workload, plan, left).end;
-      sum += 1 + copies;
+      const OrderPart part = first_part(workload, plan, left);
+      for_each_copy(plan, workload.order[static_cast<std::size_t>(part.first)],
+                    workload.order[static_cast<std::size_t>(part.end - 1)],
+                    [&](const auto&...) { ++sum; });
+      ++sum;  // the kernel
+      left.first = part.end;
     }
     return sum;
   }

@@ -90,19 +90,16 @@ void DeviceTensors::spread(Id id, cudaStream_t stream) const {
 
 void DeviceTensors::stage(const Run& first, const Run& last, int buffer,
                           cudaStream_t stream) const {
-  const std::vector<StagedInput>& inputs = plan_.steps[static_cast<std::size_t>(first.step)].inputs;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const StagedInput& input = inputs[i];
-    const TensorPlace& source = plan_[input.source];
-    const std::int64_t rows = first.first_row * input.row_bytes;
-    const std::int64_t bytes = (last.first_row - first.first_row) * input.row_bytes +
-                               plan_.steps[static_cast<std::size_t>(last.step)].inputs[i].bytes;
-    const bool on_host = source.host_offset >= 0;
-    copy(block() + input.staged + buffer * plan_.buffer_bytes,
-         on_host ? host_.at(source.host_offset + rows) : block() + source.offset + rows,
-         static_cast<std::size_t>(bytes),
-         on_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream);
-  }
+  for_each_copy(
+      plan_, first, last,
+      [&](Id from, std::int64_t staged, std::int64_t begin, std::int64_t count) {
+        const TensorPlace& source = plan_[from];
+        const bool on_host = source.host_offset >= 0;
+        copy(block() + staged + buffer * plan_.buffer_bytes,
+             on_host ? host_.at(source.host_offset + begin) : block() + source.offset + begin,
+             static_cast<std::size_t>(count),
+             on_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream);
+      });
 }
 
 const TensorPlace& DeviceTensors::require_copyable(Id id, std::size_t size) const {
