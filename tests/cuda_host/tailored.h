@@ -45,7 +45,7 @@ inline constexpr std::array networks{
     network({2, 4, 2}, 100),
     network({3, 6, 2}, 600, Activation::silu, KernelRule::sgd, LossFunction::cross_entropy, 1),
     network({20, 40, 24, 3}, 96, Activation::relu, KernelRule::momentum),
-    network({20, 40, 24, 3}, 96, Activation::relu, KernelRule::adamw, LossFunction::mse, 2),
+    network({20, 40, 24, 3}, 96, Activation::relu, KernelRule::momentum, LossFunction::mse, 2),
     network({33, 31, 2}, 304, Activation::tanh),
     network({29, 32, 16, 2}, 10, Activation::relu, KernelRule::adamw),
     network({7, 3}, 20, Activation::identity, KernelRule::adamw),
