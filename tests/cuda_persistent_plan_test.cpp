@@ -63,7 +63,8 @@ class Walk {
   }
 
   void step(const cuda::OnChipStep& step) {
-    batch_ = (step.batch + memories(plan_) - 1) / memories(plan_);
+    const auto batch = static_cast<int>(plan_.dense.front().batch);
+    batch_ = (batch + memories(plan_) - 1) / memories(plan_);
     for (int j = 0; j < step.jobs; ++j) {
       const cuda::Job& job = step.job[j];
       if (job.kind == cuda::Job::Kind::barrier || job.kind == cuda::Job::Kind::exchange) {

@@ -104,7 +104,9 @@ void train_in_one_kernel(const Golden& golden, Execution execution) {
       return;  // it takes what fuse() made
     }
     try {
-      expect_trajectory(golden, form, gpu, {.execution = execution});
+      for (const Placement placement : {Placement::resident, Placement::pinned_async}) {
+        expect_trajectory(golden, form, gpu, {.execution = execution, .placement = placement});
+      }
     } catch (const Unsupported& missing) {
       GTEST_SKIP() << missing.what();
     }

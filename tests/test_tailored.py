@@ -29,7 +29,8 @@ int main(int count, char** words) {
                               .batch = number(4)};
   for (int l = 0; l <= shape.layers; ++l) shape.width[l] = number(5 + l);
   for (int l = 0; l + 1 < shape.layers; ++l) shape.activation[l] = Activation::relu;
-  choose_threads(shape);
+  const auto turns = [](int) { return 1; };
+  shape = fastest(shape, number(1) < 90 ? 1 : 8, 227 << 10, turns);
   for (const auto& one : cuda::tailored_options(number(1))) std::printf("%s%c", one.c_str(), 0);
   std::printf("\x1e");
   for (const auto& [name, text] : cuda::tailored_headers())
@@ -47,13 +48,15 @@ NETWORKS = {
     "disc-4": (CROSS_ENTROPY, SGD, 100, 2, 4, 8, 16, 2),
     "disc-5": (CROSS_ENTROPY, SGD, 100, 2, 4, 8, 16, 32, 2),
     "disc-6": (CROSS_ENTROPY, SGD, 100, 2, 4, 8, 16, 32, 64, 2),
+    "disc-7": (CROSS_ENTROPY, SGD, 100, 2, 4, 8, 16, 32, 64, 128, 2),
     "heart": (CROSS_ENTROPY, ADAMW, 10, 29, 32, 16, 2),
     "policy": (CROSS_ENTROPY, ADAMW, 32, 4, 64, 64, 2),
     "anchor": (MSE, MOMENTUM, 20, 60, 5, 18, 13, 30),
 }
 GENERATIONS = (75, 80, 86, 87, 89, 90, 100, 110, 120, 121)
 # Without --all: one of each kind of loops, by the generation that was measured.
-FEW = {("disc-2", 90), ("heart", 90), ("disc-6", 90)}
+FEW = {("disc-2", 90), ("heart", 90), ("disc-6", 89), ("disc-7", 90)}
+FIRST_CLUSTERS = 90  # without which disc-7 does not fit
 
 
 class Nvrtc:
@@ -145,6 +148,8 @@ def compiled(printed: Path, name: str, generation: int) -> tuple[bytes, str, int
 def test_a_kernel_is_compiled_for_each_network_and_generation(printed, name, generation):
     if not weekly() and (name, generation) not in FEW:
         pytest.skip("runs with ./test --all")
+    if name == "disc-7" and generation < FIRST_CLUSTERS:
+        pytest.skip("a block has too little shared memory")
     code, log, threads, floats = compiled(printed, name, generation)
     assert b"tailored_kernel" in code
     spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes", log)

@@ -65,9 +65,12 @@ std::vector<RowSpec> training_modes(AxisDevices device, const Choices& choices,
   std::ranges::copy_if(modes, std::back_inserter(left),
                        [&](const RowSpec& mode) { return makes_sense(mode, loss_every_step); });
   if (left.empty()) {
-    throw UsageError("--execution=" + text_of(modes.front(), &RowSpec::execution) +
-                     " needs --placement=resident and --loss=epoch: what runs a whole epoch by "
-                     "itself neither copies batches nor reports losses between its steps");
+    const bool copies = facts_of(options_of(modes.front()).execution).in_one_kernel;
+    throw UsageError(
+        "--execution=" + text_of(modes.front(), &RowSpec::execution) +
+        (copies ? " needs --loss=epoch: one kernel for an epoch reports no losses between its steps"
+                : " needs --placement=resident and --loss=epoch: what runs a whole epoch by "
+                  "itself neither copies batches nor reports losses between its steps"));
   }
   return left;
 }
@@ -156,8 +159,9 @@ std::vector<RowSpec> every_gpu_mode() {
 
 bool makes_sense(const RowSpec& mode, bool loss_every_step) {
   const CompileOptions options = options_of(mode);
-  return !facts_of(options.execution).of_whole_order ||
-         (options.placement == Placement::resident && !loss_every_step);
+  const ExecutionFacts& facts = facts_of(options.execution);
+  return !facts.of_whole_order ||
+         ((options.placement == Placement::resident || facts.in_one_kernel) && !loss_every_step);
 }
 
 bool is_of_passes(const RowSpec& mode) {

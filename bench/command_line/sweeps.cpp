@@ -62,8 +62,11 @@ std::vector<Sweep> sweeps() {
   // would run is chosen where the data lies there, and comes behind all that it is chosen from.
   std::vector<RowSpec> every = every_gpu_mode();
   std::erase_if(every, [](const RowSpec& mode) {
+    const bool confirmed_by_a_gpu =  // of what is one kernel
+        mode.execution != Execution::tailored &&
+        (mode.execution != Execution::persistent || mode.placement == Placement::resident);
     return mode.execution == Execution::automatic || mode.execution == Execution::overlapped ||
-           mode.execution == Execution::tailored;  // until a GPU has confirmed it
+           !confirmed_by_a_gpu;
   });
   every.push_back({.execution = Execution::graph,
                    .placement = Placement::resident,

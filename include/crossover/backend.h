@@ -89,7 +89,7 @@ enum class Execution {
 };
 
 /// Where the data set is kept while a GPU trains; an axis of the benchmarks. On the CPU it is
-/// always resident.
+/// always resident. Where one kernel trains the order, batches are copied together before it.
 enum class Placement {
   resident,      ///< all of it on the device, uploaded beforehand
   pageable,      ///< in ordinary host memory, each batch copied before its step

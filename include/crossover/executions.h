@@ -20,9 +20,9 @@ struct ExecutionFacts {
   bool on_ranks = false;        ///< several ranks run it
   bool on_ranks_alone = false;  ///< one process by itself has it not
   bool trains = false;          ///< only what trains: operations by themselves are not run so
-  bool of_whole_order = false;  ///< runs the whole order by itself: nothing is copied or read
-                                ///< between its steps
-  bool in_one_kernel = false;   ///< of a GPU, which few networks have
+  bool of_whole_order = false;  ///< runs the whole order by itself: no loss is read between its
+                                ///< steps, and batches are copied for in_one_kernel alone
+  bool in_one_kernel = false;   ///< of a GPU, which few networks have; data may come from the host
   /// On a GPU, how much can go wrong: calls that libraries make for everyone, then what is our own,
   /// and what tries all of them.
   std::size_t risk = 0;

@@ -127,8 +127,6 @@ TEST(EmulatedPersistentLimit, OfOtherOptionsAndNetworksIsTold) {
   EXPECT_EQ(refusal(workload), "");
   EXPECT_THAT(refusal(workload, with([](auto& o) { o.precision = Precision::tf32; })),
               HasSubstr("computes in f32 alone, not in tf32"));
-  EXPECT_THAT(refusal(workload, with([](auto& o) { o.placement = Placement::pinned; })),
-              HasSubstr("must be resident"));
   EXPECT_THAT(refusal(workload, with([](auto& o) { o.loss_every_step = true; })),
               HasSubstr("shows its losses at its end"));
   EXPECT_THAT(refusal(fuse(training_epoch(residual_model(),

@@ -34,9 +34,14 @@ class Kernel : public TailoredKernel {
   Kernel() { allow_shared_bytes(tailored_kernel<Of>, bytes); }
   void launch(cudaStream_t stream, const tailored::Arguments& arguments,
               int copies) const override {
-    cuda::launch(tailored_kernel<Of>,
-                 {static_cast<unsigned>(copies), static_cast<unsigned>(Of::shape.threads), bytes},
-                 stream, arguments);
+    constexpr auto blocks = static_cast<unsigned>(Of::shape.blocks);
+    const Grid grid{static_cast<unsigned>(copies) * blocks,
+                    static_cast<unsigned>(Of::shape.threads), bytes};
+    if constexpr (blocks > 1) {
+      launch_clusters(tailored_kernel<Of>, grid, blocks, stream, arguments);
+    } else {
+      cuda::launch(tailored_kernel<Of>, grid, stream, arguments);
+    }
   }
 
  private:

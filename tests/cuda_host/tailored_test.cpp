@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -39,23 +40,48 @@ Optimizer optimizer_of(KernelRule rule) {
   }
 }
 
-/// An epoch of it, or some copies of that.
-Training training_of(const cuda::tailored::Shape& shape, std::int64_t copies = 1,
-                     bool update_fused = false) {
+struct Wanted {
+  std::int64_t copies = 1;
+  bool update_fused = false;
+  std::int64_t rows_of_last = 0;  ///< batch, the third; 0: half of one less one
+};
+
+/// An epoch of it, or some copies of that. A cluster's blocks have unlike numbers of rows of the
+/// last batch.
+Training training_of(const cuda::tailored::Shape& shape, const Wanted& wanted = {}) {
   const std::vector<std::int64_t> widths(shape.width, shape.width + shape.layers + 1);
   const Model model = mlp("tailored", widths, shape.activation[0], shape.loss);
-  const std::int64_t rows = 2 * shape.batch + (shape.batch + 1) / 2;
+  const std::int64_t batch = std::int64_t{shape.batch} * shape.blocks;
+  const std::int64_t rows =
+      2 * batch + (wanted.rows_of_last > 0 ? wanted.rows_of_last : batch / 2 - 1);
   Workload workload = fuse(training_epoch(model, {.rows = rows,
-                                                  .batch = shape.batch,
+                                                  .batch = batch,
                                                   .optimizer = optimizer_of(shape.rule),
-                                                  .copies = copies}));
-  if (update_fused) {
+                                                  .copies = wanted.copies}));
+  if (wanted.update_fused) {
     workload = fuse_update(std::move(workload));
   }
   return {std::move(workload), uniform_data(model, rows)};
 }
 
-class EmulatedTailored : public testing::TestWithParam<cuda::tailored::Shape> {};
+/// One that a cluster of eight trains.
+const cuda::tailored::Shape& spread_network() {
+  const auto* const found =
+      std::find_if(cuda::tailored::networks.begin(), cuda::tailored::networks.end(),
+                   [](const cuda::tailored::Shape& of) { return of.blocks == 8; });
+  EXPECT_NE(found, cuda::tailored::networks.end());
+  return *found;
+}
+
+/// On a GPU that has no larger clusters than the network is compiled for.
+class EmulatedTailored : public testing::TestWithParam<cuda::tailored::Shape> {
+ protected:
+  EmulatedTailored() { reset(1); }
+  static void reset(std::uint64_t seed) {
+    cuda_host::reset(seed);
+    cuda_host::device().cluster_blocks = static_cast<unsigned>(GetParam().blocks);
+  }
+};
 
 TEST_P(EmulatedTailored, IsVerifiedInWhateverPieces) {
   const Training training = training_of(GetParam());
@@ -90,7 +116,7 @@ TEST_P(EmulatedTailored, RepeatsToTheBit) {
   const Training training = training_of(GetParam());
   std::vector<std::vector<double>> results;
   for (const std::uint64_t seed : {1U, 2U}) {
-    cuda_host::reset(seed);
+    reset(seed);
     const auto program = started(*gpu(), training, tailored);
     program->enqueue(0, runs);
     std::vector<double> all =
@@ -111,7 +137,7 @@ std::string name_of_network(const testing::TestParamInfo<cuda::tailored::Shape>&
     name += std::to_string(of.width[l]) + "_";
   }
   return name + name_in(named_activations, of.activation[0]) + "_" + name_of(of.loss) + "_by_" +
-         std::to_string(of.lanes);
+         std::to_string(of.lanes) + "_in_" + std::to_string(of.blocks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTailored, testing::ValuesIn(cuda::tailored::networks),
@@ -125,19 +151,31 @@ INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedTailoredKept,
 /// Copies of a network, each trained by a block of its own, in one launch.
 TEST(EmulatedTailoredTraining, TrainsCopiesTogether) {
   constexpr std::int64_t copies = 5;
-  const Training training = training_of(cuda::tailored::networks[2], copies);
-  const auto own = gpu();
-  const auto backend = make_copies_backend(*own, copies);
-  const auto program = started(*backend, training, tailored);
-  EXPECT_EQ(program->facts().launches, 1);
+  for (const cuda::tailored::Shape& of : {cuda::tailored::networks[2], spread_network()}) {
+    cuda_host::reset();
+    cuda_host::device().multiprocessors = 64;
+    const Training training = training_of(of, {.copies = copies});
+    const auto own = gpu();
+    const auto backend = make_copies_backend(*own, copies);
+    const auto program = started(*backend, training, tailored);
+    EXPECT_EQ(program->facts().launches, 1);
+    program->enqueue(0, runs);
+    EXPECT_NO_THROW(verify_state(*program, training.workload,
+                                 reference_trajectory(training.workload, training.data, runs)));
+  }
+}
+
+TEST(EmulatedTailoredTraining, UpdatesInPlace) {
+  const Training training = training_of(cuda::tailored::networks[0], {.update_fused = true});
+  ASSERT_TRUE(dense_training(training.workload).front().updates_in_place());
+  const auto program = started(*gpu(), training, tailored);
   program->enqueue(0, runs);
   EXPECT_NO_THROW(verify_state(*program, training.workload,
                                reference_trajectory(training.workload, training.data, runs)));
 }
 
-TEST(EmulatedTailoredTraining, UpdatesInPlace) {
-  const Training training = training_of(cuda::tailored::networks[0], 1, /*update_fused=*/true);
-  ASSERT_TRUE(dense_training(training.workload).front().updates_in_place());
+TEST(EmulatedTailoredTraining, LeavesBlocksWithoutRows) {
+  const Training training = training_of(spread_network(), {.rows_of_last = 3});
   const auto program = started(*gpu(), training, tailored);
   program->enqueue(0, runs);
   EXPECT_NO_THROW(verify_state(*program, training.workload,
@@ -167,14 +205,15 @@ TEST(TailoredPlan, RefusesWhatDoesNotFit) {
     }
     return "";
   };
-  const cuda::tailored::Shape disc_6 = cuda::tailored::network({2, 4, 8, 16, 32, 64, 2}, 100);
+  const cuda::tailored::Shape disc_6 = cuda::tailored::network({2, 4, 8, 16, 32, 64, 2}, 104);
   EXPECT_EQ(why(disc_6, {}), "");
   EXPECT_EQ(
-      why(disc_6, {.shared_bytes = 99 << 10}),
-      "a kernel made for the network needs 143 KB at batch 100; a block of this GPU has 99 KB "
+      why(disc_6, {.shared_bytes = 99 << 10, .cluster_blocks = 1}),
+      "a kernel made for the network needs 148 KB at batch 104; a block of this GPU has 99 KB "
       "of shared memory");
-  EXPECT_EQ(why(cuda::tailored::network({2, 70, 70, 2}, 100), {}),
-            "a kernel made for the network takes at most 5000 parameters, not 5322");
+  EXPECT_EQ(why(disc_6, {.shared_bytes = 99 << 10}), "") << "by a cluster";
+  EXPECT_EQ(why(cuda::tailored::network({2, 110, 110, 2}, 96), {}),
+            "a kernel made for the network takes at most 12000 parameters, not 12762");
 }
 
 /// Where one is kept that another program may take.

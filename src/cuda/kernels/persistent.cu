@@ -139,7 +139,7 @@ __device__ float elementwise_losses(LossFunction function, const float* logits,
 template <bool keep, class Team>
 __device__ int loss(const Block<Team>& block, int taken) {
   const PersistentArguments& of = block.of;
-  const OnChipLayer& last = of.layer[of.layers - 1].on_chip;
+  const OnChipLayer& last = of.on_chip[of.layers - 1];
   const int classes = last.out;
   const int next = last.out_next;
   const float factor = of.loss_factor[block.step];
@@ -199,13 +199,13 @@ __device__ int mean_loss(const Block<Team>& block, int taken) {
 template <class Team>
 __device__ void load_batch(const PersistentArguments& of, float* shared, const OrderedRun& run,
                            int buffer) {
-  const OnChipLayer& first = of.layer[0].on_chip;
+  const OnChipLayer& first = of.on_chip[0];
   float* x = shared + first.x + buffer * of.places.inputs;
   auto* wanted =
       reinterpret_cast<std::int32_t*>(shared + of.places.wanted + buffer * of.places.wanted_next);
   const int rank = Team::rank();
   const int log2 = Team::memories_log2(of);
-  const int rows = Block<Team>::rows_of(of.step[run.step].batch, rank, log2);
+  const int rows = Block<Team>::rows_of(of.batch[run.step], rank, log2);
   const float* inputs = of.inputs + run.first_row * first.in;
   CROSSOVER_NO_UNROLL
   for (int i = Team::thread(); i < rows * first.in; i += Team::threads()) {
@@ -265,7 +265,7 @@ __device__ void for_each_parameter(const PersistentArguments& of, float* shared,
     }
   };
   for (int l = 0; l < of.layers; ++l) {
-    const PersistentLayer& layer = of.layer[l];
+    const PersistentLayer layer = of.at(l);
     const OnChipLayer& at = layer.on_chip;
     with_states(layer.w, shared + at.w, at.out, ceil_div(at.out, 4) * 4, at.in);
     with_states(layer.bias, shared + at.bias, 1, 1, at.out);
@@ -289,7 +289,7 @@ __device__ int factors(const Block<Team>& block, int taken) {
 
 template <int rows, bool keep, class Team>
 __device__ int product(const Block<Team>& block, const Job& job, int taken) {
-  const PersistentLayer& layer = block.of.layer[job.layer];
+  const PersistentLayer layer = block.of.at(job.layer);
   switch (job.kind) {
     case Job::Kind::forward:
       return row_product<rows, false, keep>(block, layer, job, taken);
@@ -315,7 +315,7 @@ __device__ int do_job(const Block<Team>& block, const Job& job, int taken) {
       }
       return 0;
     case Job::Kind::dbias:
-      return bias_gradient<keep>(block, block.of.layer[job.layer], job, taken);
+      return bias_gradient<keep>(block, block.of.at(job.layer), job, taken);
     default:
       break;
   }
@@ -350,7 +350,7 @@ __device__ void train(const PersistentArguments& of) {
                      });
   // What the batches' rows are filled up with is never written again.
   for (int i = Team::thread(); i < 2 * of.places.inputs; i += Team::threads()) {
-    shared[of.layer[0].on_chip.x + i] = 0;
+    shared[of.on_chip[0].x + i] = 0;
   }
   if constexpr (Team::is_spread) {  // nor of the gradients'
     for (int i = Team::thread(); i < of.places.parameters; i += Team::threads()) {
@@ -377,7 +377,7 @@ __device__ void train(const PersistentArguments& of) {
                             Team::memories_log2(of),
                             run,
                             step,
-                            of.step[step].batch,
+                            of.batch[step],
                             of.step[step].rows,
                             buffer};
     int taken = 0;

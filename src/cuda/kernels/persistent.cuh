@@ -18,35 +18,24 @@ namespace crossover::cuda {
 
 /// A layer's place on the chip, and where it comes from and goes to.
 struct PersistentLayer {
-  OnChipLayer on_chip;
-  TrainedTensor w, bias;
+  const OnChipLayer& on_chip;
+  const TrainedTensor& w;
+  const TrainedTensor& bias;
 };
 
-struct PersistentArguments {
-  PersistentLayer layer[most_on_chip_layers];
-  KeptLayer kept[most_on_chip_layers];
+struct PersistentArguments : TrainingArguments {
+  OnChipLayer on_chip[most_on_chip_layers];
   OnChipStep step[most_on_chip_steps];
-  float loss_factor[most_on_chip_steps] = {};   // scale / what the loss is the mean of
-  double mean_factor[most_on_chip_steps] = {};  // 1 / that
   OnChipPlaces places;
   float* workspace = nullptr;  // of a grid
   int memories_log2 = 0;       // of a cluster: two to which power blocks it has
   int layers = 0;
-  /// [copies] of the training: from what is the first one's to what is that one's, in bytes; null
-  /// where there is one. Order and rows are the first one's.
-  const std::int64_t* shifts = nullptr;
-  const OrderedRun* order = nullptr;
-  std::int64_t first = 0, end = 0;       // positions of the order
-  const float* inputs = nullptr;         // [rows, in]
-  const std::int32_t* wanted = nullptr;  // labels [rows], or targets [rows, outputs], which are f32
   int wanted_of_row = 1;
   LossFunction loss_function = LossFunction::cross_entropy;
-  float* loss = nullptr;  // [runs]
-  SgdFactors<float> sgd{};
-  MomentumFactors<float> momentum{};
-  std::int32_t* time = nullptr;  // AdamW's; null: another optimizer
-  AdamWFactors<float> adamw{};
-  AdamWClock<float> clock{};
+
+  [[nodiscard]] CROSSOVER_HOST_DEVICE PersistentLayer at(int l) const {
+    return {on_chip[l], layer[l].w, layer[l].bias};
+  }
 };
 static_assert(sizeof(PersistentArguments) <= 4096, "what a kernel's parameters hold");
 

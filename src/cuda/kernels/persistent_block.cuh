@@ -55,7 +55,7 @@ struct Block {
   float* shared;                            ///< the own memory
   Warps<Team::has_power_of_two> of_memory;  ///< that share it
   Warps<Team::has_power_of_two> of_team;
-  std::int64_t shift;  ///< PersistentArguments::shifts
+  std::int64_t shift;  ///< TrainingArguments::shifts
   int lane;
   int rank, memories_log2;
   std::int64_t run;

@@ -79,7 +79,7 @@ class Updater {
 /// The layer that has a parameter's place.
 inline __device__ int layer_of(const PersistentArguments& of, int at) {
   int layer = 0;
-  while (layer + 1 < of.layers && of.layer[layer + 1].on_chip.w <= at) {
+  while (layer + 1 < of.layers && of.on_chip[layer + 1].w <= at) {
     ++layer;
   }
   return layer;
@@ -88,7 +88,7 @@ inline __device__ int layer_of(const PersistentArguments& of, int at) {
 /// A vector of gradients to where the step's are kept.
 inline __device__ void keep_gradient(const PersistentArguments& of, int layer, int at,
                                      const float4& gradient) {
-  const OnChipLayer& place = of.layer[layer].on_chip;
+  const OnChipLayer& place = of.on_chip[layer];
   const KeptLayer& kept = of.kept[layer];
   if (kept.dw == nullptr) {
     return;
@@ -127,7 +127,7 @@ __device__ int add_up(const Block<Team>& block, int taken) {
       add_product(sum, 1.0F, load4(there(i) + of.places.gradients + at));
     }
     const int layer = layer_of(of, at);
-    const PersistentLayer& its = of.layer[layer];
+    const PersistentLayer its = of.at(layer);
     Updater<Team>(block, at >= its.on_chip.bias ? its.bias : its.w).update(at, sum, tile_columns);
     for (int state = 0; state <= of.places.states; ++state) {
       const int place = at + state * of.places.parameters;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that trains one network, whose sizes are constants of its code (Of::shape): one block,
-// with everything in its shared memory from the first run to the last. A sample belongs to a
+// or a cluster of them, with everything in shared memory from the first run to the last. A sample
+// belongs to a
 // thread, or to a few lanes, from its forward pass to the gradients of its activations, with the
 // weights read by all lanes at once; then the gradients of weights are summed in tiles over the
 // batch, each by a few lanes, which update what they have summed. That is two barriers a step, and
@@ -90,7 +91,7 @@ __device__ auto share_out(const Held<have>& sums, int part) {
 
 /// A weight and its states, at `place` of shared memory.
 template <class Of>
-__device__ void update(const Step<Of>& step, const Tile& of, int place, bool is_bias,
+__device__ void update(const Step<Of>& step, int of_layer, int place, bool is_bias,
                        float gradient) {
   constexpr Shape shape = Of::shape;
   constexpr int next = Step<Of>::at.parameters;
@@ -102,12 +103,24 @@ __device__ void update(const Step<Of>& step, const Tile& of, int place, bool is_
     step.of.momentum.update(*w, gradient, w[next], none);
   } else {
     constexpr int factors = Step<Of>::at.factors;
-    const TrainedLayer& layer = step.of.layer[of.layer];
+    const TrainedLayer& layer = step.of.layer[of_layer];
     AdamWFactors<float> by = step.of.adamw;
     by.keep = is_bias ? layer.bias.keep : layer.w.keep;
     by.step_size = step.shared[factors];
     by.inverse_root_correction = step.shared[factors + 1];
     by.update(*w, gradient, w[next], w[2 * next]);
+  }
+}
+
+template <class Of>
+__device__ void keep_gradient(const Step<Of>& step, int layer, int row, int column, int in,
+                              float gradient) {
+  if constexpr (Of::shape.keep) {
+    const KeptLayer& kept = step.of.kept[layer];
+    if (kept.dw != nullptr) {
+      float* const to = column == in ? kept.dbias + row : kept.dw + row * in + column;
+      *to = gradient;
+    }
   }
 }
 
@@ -153,30 +166,95 @@ __device__ void weight_gradients(const Step<Of>& step, int thread) {
       if (r >= of.rows || c >= of.columns) {
         continue;
       }
-      const bool is_bias = of.column + c == of.in;
-      update(step, of, of.w + r * of.x_next + c, is_bias, mine.v[i]);
-      if constexpr (shape.keep) {
-        const KeptLayer& kept = step.of.kept[of.layer];
-        if (kept.dw != nullptr) {
-          float* const to =
-              is_bias ? kept.dbias + of.row + r : kept.dw + (of.row + r) * of.in + of.column + c;
-          *to = mine.v[i];
-        }
+      const int place = of.w + r * of.x_next + c;
+      if constexpr (shape.blocks > 1) {
+        constexpr int gradients = Step<Of>::at.gradients;
+        step.shared[gradients + place] = mine.v[i];
+      } else {
+        update(step, of.layer, place, of.column + c == of.in, mine.v[i]);
+        keep_gradient(step, of.layer, of.row + r, of.column + c, of.in, mine.v[i]);
       }
+    }
+  }
+}
+
+// ---- Of a cluster each vector of four parameters belongs to one block, which alone has its
+// states.
+
+template <class Of>
+constexpr __device__ bool owns(int rank, int place) {
+  return place / tile / Of::shape.threads % Of::shape.blocks == rank;
+}
+
+template <class Of, int l = 0>
+__device__ void update_vector(const Step<Of>& step, int place, const Four& gradient) {
+  constexpr Shape shape = Of::shape;
+  if constexpr (l + 1 < shape.layers) {
+    constexpr int end = Step<Of>::at.w[l + 1];
+    if (place >= end) {
+      return update_vector<Of, l + 1>(step, place, gradient);
+    }
+  }
+  constexpr int in = shape.width[l];
+  constexpr int out = shape.width[l + 1];
+  constexpr int next = leading_dimension(in + 1);
+  constexpr int begin = Step<Of>::at.w[l];
+  const int row = (place - begin) / next;
+  const int column = (place - begin) % next;
+  CROSSOVER_UNROLL_BY(tile)
+  for (int c = 0; c < tile; ++c) {
+    if (row < out && column + c <= in) {
+      update(step, l, place + c, column + c == in, gradient.v[c]);
+      keep_gradient(step, l, row, column + c, in, gradient.v[c]);
+    }
+  }
+}
+
+/// Adds up the blocks' gradients of what this one owns, updates it and gives it to all.
+template <class Of>
+__device__ void add_up(const Step<Of>& step, int thread) {
+  constexpr Shape shape = Of::shape;
+  constexpr Layout at = Step<Of>::at;
+  CROSSOVER_UNROLL_BY(1)
+  for (int place = (step.rank * shape.threads + thread) * tile; place < at.parameters;
+       place += shape.blocks * shape.threads * tile) {
+    Four sum = load_four(step.shared + at.gradients + place);
+    CROSSOVER_UNROLL_BY(shape.blocks)
+    for (int i = 1; i < shape.blocks; ++i) {
+      const Four other =
+          load_four(shared_of(step.shared, (step.rank + i) % shape.blocks) + at.gradients + place);
+      CROSSOVER_UNROLL_BY(tile)
+      for (int c = 0; c < tile; ++c) {
+        sum.v[c] += other.v[c];
+      }
+    }
+    update_vector(step, place, sum);
+    const Four updated = load_four(step.shared + place);
+    CROSSOVER_UNROLL_BY(shape.blocks)
+    for (int i = 1; i < shape.blocks; ++i) {
+      float* const there = shared_of(step.shared, (step.rank + i) % shape.blocks);
+      *reinterpret_cast<Four*>(there + place) = updated;
     }
   }
 }
 
 // ---- What the last warp does beside the samples.
 
-/// Of a run's batch, in double.
+/// Of a run's batch, in double, by a cluster's first block.
 template <class Of>
 __device__ void mean_loss(const Step<Of>& step, int lane) {
   constexpr Layout at = Step<Of>::at;
-  const float* losses = step.shared + at.row_losses + step.buffer * at.row_losses_next;
+  if (step.rank > 0) {
+    return;
+  }
+  float* const losses = step.shared + at.row_losses + step.buffer * at.row_losses_next;
   double sum = 0;
-  for (int row = lane; row < step.rows(); row += warp) {
-    sum += static_cast<double>(losses[row]);
+  CROSSOVER_UNROLL_BY(1)
+  for (int block = 0; block < Of::shape.blocks; ++block) {
+    const float* there = block == 0 ? losses : shared_of(losses, block);
+    for (int row = lane; row < step.rows_of(block); row += warp) {
+      sum += static_cast<double>(there[row]);
+    }
   }
   CROSSOVER_UNROLL_BY(5)
   for (int apart = warp / 2; apart > 0; apart /= 2) {
@@ -205,30 +283,32 @@ __device__ void factors(const Step<Of>& step) {
 /// The next batch, by all threads; each waits for what it copies.
 template <class Of>
 __device__ void load_batch(const Arguments& of, float* shared, const OrderedRun& run, int buffer,
-                           int thread) {
+                           int rank, int thread) {
   constexpr Shape shape = Of::shape;
   constexpr Layout at = Step<Of>::at;
   constexpr int in = shape.width[0];
   constexpr int next = leading_dimension(in + 1);
   constexpr int x_place = at.x[0];
-  const int rows = of.batch[run.step];
+  const int rows = (of.batch[run.step] + shape.blocks - 1 - rank) / shape.blocks;
   float* x = shared + x_place + buffer * at.inputs;
   const float* inputs = of.inputs + run.first_row * in;
   CROSSOVER_UNROLL_BY(1)
   for (int i = thread; i < rows * in; i += shape.threads) {
     const int row = static_cast<int>(static_cast<unsigned>(i) / static_cast<unsigned>(in));
-    copy_beside(x + row * next + (i - row * in), inputs + i);
+    const int column = i - row * in;
+    copy_beside(x + row * next + column, inputs + (row * shape.blocks + rank) * in + column);
   }
   auto* wanted = reinterpret_cast<std::int32_t*>(shared + at.wanted + buffer * at.wanted_next);
   const std::int32_t* from = of.wanted + run.first_row * shape.wanted();
   CROSSOVER_UNROLL_BY(1)
   for (int i = thread; i < rows * shape.wanted(); i += shape.threads) {
-    copy_beside(wanted + i, from + i);
+    const int row = i / shape.wanted();
+    copy_beside(wanted + i, from + i + (row * (shape.blocks - 1) + rank) * shape.wanted());
   }
 }
 
-/// Calls part(in the device's memory, in shared memory) for each number of each layer's parameters
-/// and states, shared out over threads.
+/// Calls part(in the device's memory, in shared memory, place of the parameter) for each number of
+/// each layer's parameters and states, shared out over threads.
 template <class Of, int l = 0, class Part>
 __device__ void for_each_parameter(const Arguments& of, float* shared, std::int64_t shift,
                                    int thread, const Part& part) {
@@ -247,13 +327,13 @@ __device__ void for_each_parameter(const Arguments& of, float* shared, std::int6
       const bool is_bias = column == in;
       const TrainedTensor& tensor = is_bias ? layer.bias : layer.w;
       const int from = is_bias ? row : row * in + column;
-      float* const to = shared + place + row * next + column;
-      part(shifted(tensor.values, shift)[from], *to);
+      const int to = place + row * next + column;
+      part(shifted(tensor.values, shift)[from], shared[to], to);
       if constexpr (shape.states() > 0) {
-        part(shifted(tensor.m, shift)[from], to[all]);
+        part(shifted(tensor.m, shift)[from], shared[to + all], to);
       }
       if constexpr (shape.states() > 1) {
-        part(shifted(tensor.v, shift)[from], to[2 * all]);
+        part(shifted(tensor.v, shift)[from], shared[to + 2 * all], to);
       }
     }
     for_each_parameter<Of, l + 1>(of, shared, shift, thread, part);
@@ -287,36 +367,38 @@ __device__ void begin(const Arguments& of, float* shared, std::int64_t shift, in
     reinterpret_cast<Tile*>(shared + at.tiles)[i] = tile_of<Of>(i);
   }
   for_each_parameter<Of>(of, shared, shift, thread,
-                         [](const float& from, float& to) { to = from; });
+                         [](const float& from, float& to, int /*place*/) { to = from; });
 }
 
-/// By Shape::threads threads of a block with Layout::floats of shared memory, one for each copy of
-/// the training.
+/// By Shape::threads threads of a block with Layout::floats of shared memory, or of each of a
+/// cluster, one for each copy of the training.
 template <class Of>
 __device__ void train(const Arguments& of, float* shared) {
   constexpr Shape shape = Of::shape;
   const int thread = static_cast<int>(threadIdx.x);
   const bool works = thread < shape.workers;
   const bool serves = thread >= shape.threads - warp;
-  const std::int64_t shift = of.shifts == nullptr ? 0 : of.shifts[blockIdx.x];
+  const int rank = shape.blocks > 1 ? cluster_rank() : 0;
+  const auto copy = static_cast<int>(blockIdx.x) / shape.blocks;
+  const std::int64_t shift = of.shifts == nullptr ? 0 : of.shifts[copy];
   begin<Of>(of, shared, shift, thread);
   OrderedRun now = of.order[of.first];
-  load_batch<Of>(of, shared, now, 0, thread);
+  load_batch<Of>(of, shared, now, 0, rank, thread);
   wait_for_copies();
-  __syncthreads();
+  meet<Of>();
   int buffer = 0;
   int step_before = 0;
   CROSSOVER_UNROLL_BY(1)
   for (std::int64_t run = of.first; run < of.end; ++run) {
     const bool another = run + 1 < of.end;
     const OrderedRun next = of.order[another ? run + 1 : run];
-    const Step<Of> step{of, shared, shift, run, static_cast<int>(now.step), buffer};
+    const Step<Of> step{of, shared, shift, run, static_cast<int>(now.step), buffer, rank};
     if (another) {
-      load_batch<Of>(of, shared, next, 1 - buffer, thread);
+      load_batch<Of>(of, shared, next, 1 - buffer, rank, thread);
     }
     if (serves) {
       if (run > of.first) {
-        mean_loss<Of>({of, shared, shift, run - 1, step_before, 1 - buffer}, thread % warp);
+        mean_loss<Of>({of, shared, shift, run - 1, step_before, 1 - buffer, rank}, thread % warp);
       }
       if (thread % warp == 0) {
         factors(step);
@@ -333,19 +415,29 @@ __device__ void train(const Arguments& of, float* shared) {
     }
     __syncthreads();
     weight_gradients(step, thread);
+    if constexpr (shape.blocks > 1) {
+      cluster_barrier();
+      add_up(step, thread);
+    }
     wait_for_copies();
-    __syncthreads();
+    meet<Of>();
     step_before = step.step;
     now = next;
     buffer = 1 - buffer;
   }
   if (serves) {
-    mean_loss<Of>({of, shared, shift, of.end - 1, step_before, 1 - buffer}, thread % warp);
+    mean_loss<Of>({of, shared, shift, of.end - 1, step_before, 1 - buffer, rank}, thread % warp);
   }
-  for_each_parameter<Of>(of, shared, shift, thread,
-                         [](float& to, const float& from) { to = from; });
-  if (of.time != nullptr && thread == 0) {
+  for_each_parameter<Of>(of, shared, shift, thread, [&](float& to, const float& from, int place) {
+    if (owns<Of>(rank, place)) {
+      to = from;
+    }
+  });
+  if (of.time != nullptr && thread == 0 && rank == 0) {
     *shifted(of.time, shift) += static_cast<std::int32_t>(of.end - of.first);
+  }
+  if constexpr (shape.blocks > 1) {
+    cluster_barrier();  // its shared memory has been read
   }
 }
 

@@ -14,6 +14,8 @@
 #else
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
+
+#include "launch.cuh"
 #define CROSSOVER_UNROLL_BY(count)
 #endif
 
@@ -61,6 +63,40 @@ inline __device__ void wait_for_copies() {
 #endif
 }
 
+// ---- Blocks of a cluster: as kernels/device/launch.cuh has them.
+
+#ifdef __CUDACC__
+#if __CUDA_ARCH__ >= 900
+inline __device__ void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+}
+inline __device__ int cluster_rank() {
+  int rank = 0;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+inline __device__ float* shared_of(float* own, int rank) {
+  float* there = nullptr;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(own), "r"(rank));
+  return there;
+}
+#else
+inline __device__ void cluster_barrier() {}
+inline __device__ int cluster_rank() { return 0; }
+inline __device__ float* shared_of(float* own, int /*rank*/) { return own; }
+#endif
+#endif
+
+/// Of all that train together.
+template <class Of>
+__device__ void meet() {
+  if constexpr (Of::shape.blocks > 1) {
+    cluster_barrier();
+  } else {
+    __syncthreads();
+  }
+}
+
 // ---- Vectors
 
 struct alignas(16) Four {
@@ -80,16 +116,23 @@ template <class Of>
 struct Step {
   const Arguments& of;
   float* shared;
-  std::int64_t shift;  ///< Arguments::shifts
+  std::int64_t shift;  ///< TrainingArguments::shifts
   std::int64_t run;
   int step;
   int buffer;  ///< of the two that batches come in by turns
+  int rank;    ///< of the block in its cluster
 
   static constexpr Shape shape = Of::shape;
   static constexpr Layout at = layout_of(Of::shape);
   static constexpr int lanes = Of::shape.lanes;
 
-  __device__ int rows() const { return of.batch[step]; }
+  /// Of the batch, in a block: row b lies in block b % blocks.
+  __device__ int rows_of(int block) const {
+    return (of.batch[step] + shape.blocks - 1 - block) / shape.blocks;
+  }
+  __device__ int rows() const { return rows_of(rank); }
+  /// Which row of the batch a block's is.
+  __device__ std::int64_t row_of(int row) const { return std::int64_t{row} * shape.blocks + rank; }
   /// A row of a layer's inputs, and of its gradients.
   template <int l>
   __device__ float* x(int row) const {
@@ -188,7 +231,7 @@ __device__ void layer_forward(const Step<Of>& step, const Sample& sample) {
       }
       if constexpr (shape.keep) {
         const KeptLayer& kept = step.of.kept[l];
-        const std::int64_t place = std::int64_t{sample.row} * out + o;
+        const std::int64_t place = step.row_of(sample.row) * out + o;
         kept.y[place] = y;
         if (derivative_takes_input(activation)) {
           kept.sum[place] = sum[j];
@@ -263,7 +306,7 @@ __device__ void layer_backward(const Step<Of>& step, const Sample& sample) {
           continue;
         }
         float v = sum[j][c];
-        const std::int64_t place = std::int64_t{sample.row} * in + i;
+        const std::int64_t place = step.row_of(sample.row) * in + i;
         if constexpr (derivative_takes_input(activation)) {
           if constexpr (shape.keep) {
             step.of.kept[l].product[place] = v;
@@ -333,7 +376,7 @@ __device__ void sample_loss(const Step<Of>& step, int row) {
   step.shared[at.row_losses + step.buffer * at.row_losses_next + row] = sum;
   if constexpr (shape.keep) {
     for (int c = 0; c < classes; ++c) {
-      step.of.kept[last].dy[std::int64_t{row} * classes + c] = logits[c];
+      step.of.kept[last].dy[step.row_of(row) * classes + c] = logits[c];
     }
   }
 }

@@ -124,7 +124,8 @@ void check(CUresult result) {
 class Kernel : public TailoredKernel {
  public:
   explicit Kernel(const tailored::Shape& shape)
-      : threads_(static_cast<unsigned>(shape.threads)),
+      : blocks_(static_cast<unsigned>(shape.blocks)),
+        threads_(static_cast<unsigned>(shape.threads)),
         shared_bytes_(static_cast<unsigned>(layout_of(shape).floats) * unsigned{sizeof(float)}) {
     const std::string code = code_of(shape);
     check(cuModuleLoadData(&module_, code.data()));
@@ -145,12 +146,12 @@ class Kernel : public TailoredKernel {
               int copies) const override {
     tailored::Arguments of = arguments;
     std::array<void*, 1> parameters{&of};
-    check(cuLaunchKernel(function_, static_cast<unsigned>(copies), 1, 1, threads_, 1, 1,
+    check(cuLaunchKernel(function_, static_cast<unsigned>(copies) * blocks_, 1, 1, threads_, 1, 1,
                          shared_bytes_, stream, parameters.data(), nullptr));
   }
 
  private:
-  unsigned threads_, shared_bytes_;
+  unsigned blocks_, threads_, shared_bytes_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
 };

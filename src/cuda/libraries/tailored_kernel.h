@@ -18,7 +18,7 @@ class TailoredKernel {
   TailoredKernel& operator=(const TailoredKernel&) = delete;
   virtual ~TailoredKernel() = default;
 
-  /// One block for each of the copies. Throws DeviceFailed.
+  /// One block, or cluster, for each of the copies. Throws DeviceFailed.
   virtual void launch(cudaStream_t stream, const tailored::Arguments& arguments,
                       int copies) const = 0;
 };

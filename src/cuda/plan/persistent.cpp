@@ -387,9 +387,6 @@ void require(const CompileOptions& options) {
   if (options.precision != Precision::f32) {
     refuse("computes in f32 alone, not in " + to_string(options.precision));
   }
-  if (options.placement != Placement::resident) {
-    refuse("reads the data set where it lies on the GPU: it must be resident");
-  }
   if (options.loss_every_step) {
     refuse("shows its losses at its end, not after each step");
   }
@@ -448,8 +445,7 @@ Candidate candidate_of(const TrainedSteps& of_all, TeamKind kind, int blocks, Ph
     std::vector<double> cycles;
     for (const DenseStep& dense : of_all.dense) {
       OnChipStep& step = steps.emplace_back();
-      step.batch = static_cast<int>(dense.batch);
-      step.rows = ceil_div(step.batch, team.memories());
+      step.rows = ceil_div(static_cast<int>(dense.batch), team.memories());
       cycles.push_back(write(step, phases, best.plan.layers, team));
     }
     if (cycles.front() < best.cycles) {

@@ -13,8 +13,8 @@ namespace crossover::cuda {
 PersistentPlan plan_persistent(const Workload& workload, const CompileOptions& options,
                                const OnChip& chip);
 
-/// The same for a kernel that is compiled for the network (kernels/tailored.cuh): one block, at
-/// most tailored::most_parameters.
+/// The same for a kernel that is compiled for the network (kernels/tailored.cuh): one block or a
+/// cluster, at most tailored::most_parameters.
 PersistentPlan plan_tailored(const Workload& workload, const CompileOptions& options,
                              const OnChip& chip);
 

@@ -148,6 +148,37 @@ LaunchPlan make_plan(const Workload& workload, const CompileOptions& options,
 /// The same for the first network alone, which works in the same memory.
 LaunchPlan of_one_network(LaunchPlan plan);
 
+/// Of a plan with one kernel: the first runs of `all` that it trains at once, all of them where the
+/// data set lies on the device.
+OrderPart first_part(const Workload& workload, const LaunchPlan& plan, const OrderPart& all);
+
+/// Calls copy(source, place in the first staging buffer, the first of its bytes, their number) for
+/// what brings the rows of runs from the first to the last, which lie together in the data set. For
+/// one kernel by as few copies as can be: all of a small data set lies together, but for padding.
+template <class Copy>
+void for_each_copy(const LaunchPlan& plan, const Run& first, const Run& last, const Copy& copy) {
+  const std::vector<StagedInput>& inputs = plan.steps[static_cast<std::size_t>(first.step)].inputs;
+  const std::vector<StagedInput>& at_end = plan.steps[static_cast<std::size_t>(last.step)].inputs;
+  const auto place = [&](const StagedInput& input) {
+    const TensorPlace& source = plan[input.source];
+    return std::max(source.offset, source.host_offset) + first.first_row * input.row_bytes;
+  };
+  for (std::size_t i = 0; i < inputs.size();) {
+    const StagedInput& begin = inputs[i];
+    std::int64_t bytes = 0;
+    bool goes_on = false;
+    do {
+      const std::int64_t before = inputs[i].staged - begin.staged;
+      bytes = before + (last.first_row - first.first_row) * inputs[i].row_bytes + at_end[i].bytes;
+      ++i;
+      goes_on = plan.persistent && i < inputs.size() &&
+                place(inputs[i]) - place(begin) == MemoryPlan::aligned(bytes) &&
+                inputs[i].staged - begin.staged == MemoryPlan::aligned(bytes);
+    } while (goes_on);
+    copy(begin.source, begin.staged, first.first_row * begin.row_bytes, bytes);
+  }
+}
+
 /// What the device starts one by one in a pass over the whole order: see ProgramFacts.
 std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan);
 

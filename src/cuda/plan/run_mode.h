@@ -48,7 +48,16 @@ struct RunMode {
 /// the others.
 RunMode choose_run_mode(const CompileOptions& options);
 
-// ---- An order of runs as loops over the steps that follow one another in it again and again.
+// ---- Parts of an order, and the order as loops over the steps that follow one another in it again
+// and again.
+
+/// Runs [first, end) of the order, whose rows come to the device together.
+struct OrderPart {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+
+  [[nodiscard]] bool is_empty() const { return first == end; }
+};
 
 /// `times` turns of `cycle` runs, each of which runs the same steps as the turn before.
 struct OrderLoop {

@@ -194,6 +194,41 @@ std::vector<OrderLoop> choose_loops(const Workload& workload) {
   return repeats && reads_rows ? loops : std::vector<OrderLoop>{};
 }
 
+/// A kernel that waits for more starts late; one that has less starts often.
+constexpr std::int64_t bytes_at_once = 256 << 10;
+
+/// Where one kernel finds the rows of the runs that it trains, if they come from the host.
+void reserve_rows_at_once(LaunchPlan& plan, TensorPlaces& places) {
+  PersistentPlan& persistent = *plan.persistent;
+  std::int64_t rows = 0;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const DenseStep& step = persistent.dense[s];
+    for (const Id view : {step.inputs(), step.loss.wanted}) {
+      plan.steps[s].inputs.push_back(places.staged_input(view, static_cast<int>(s)));
+    }
+    rows = std::max(rows, step.batch);  // at least
+  }
+  const std::vector<StagedInput>& inputs = plan.steps.front().inputs;
+  std::int64_t bytes_of_row = 0;
+  for (const StagedInput& input : inputs) {
+    bytes_of_row += input.row_bytes;
+  }
+  rows = std::max(rows, std::min(bytes_at_once / bytes_of_row,
+                                 inputs.front().source_bytes / inputs.front().row_bytes));
+  persistent.rows_at_once = rows;
+  std::vector<std::int64_t> staged;
+  for (const StagedInput& input : inputs) {
+    staged.push_back(plan.buffer_bytes);
+    plan.buffer_bytes += MemoryPlan::aligned(rows * input.row_bytes);
+  }
+  const std::int64_t buffers = places.reserve(plan.mode.buffers * plan.buffer_bytes);
+  for (StepPlan& step : plan.steps) {
+    for (std::size_t i = 0; i < staged.size(); ++i) {
+      step.inputs[i].staged = buffers + staged[i];
+    }
+  }
+}
+
 /// Activations stay with the kernel: they have no place of their own, unless they are kept.
 /// So do gradients, whose place is only what a start sets to zero, as of any Program.
 LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& options,
@@ -202,7 +237,9 @@ LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& 
   plan.persistent = options.execution == Execution::tailored
                         ? plan_tailored(workload, options, chip)
                         : plan_persistent(workload, options, chip);
+  const int buffers = std::exchange(plan.mode.buffers, 0);  // of more rows than a step's
   TensorPlaces places(workload, options.precision, plan);
+  plan.mode.buffers = buffers;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (plan.mode.activations != Activations::kept &&
         workload.tensors[i].role == Role::activation) {
@@ -214,6 +251,9 @@ LaunchPlan make_persistent_plan(const Workload& workload, const CompileOptions& 
     plan.persistent->workspace = places.reserve(plan.persistent->bytes);
   }
   plan.steps.resize(workload.steps.size());
+  if (!plan.mode.is_resident()) {
+    reserve_rows_at_once(plan, places);
+  }
   return plan;
 }
 
@@ -334,11 +374,36 @@ LaunchPlan of_one_network(LaunchPlan plan) {
   return plan;
 }
 
-std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
-  if (plan.persistent) {
-    return 1;
+OrderPart first_part(const Workload& workload, const LaunchPlan& plan, const OrderPart& all) {
+  if (plan.mode.is_resident() || all.is_empty()) {
+    return all;
   }
+  const std::int64_t first_row = workload.order[static_cast<std::size_t>(all.first)].first_row;
+  OrderPart part{.first = all.first, .end = all.first};
+  for (std::int64_t rows = 0; part.end < all.end; ++part.end) {
+    const Run& run = workload.order[static_cast<std::size_t>(part.end)];
+    const bool follows = run.first_row == first_row + rows;
+    rows += plan.persistent->dense[static_cast<std::size_t>(run.step)].batch;
+    if (!follows || rows > plan.persistent->rows_at_once) {
+      break;
+    }
+  }
+  return part;
+}
+
+std::int64_t count_launches(const Workload& workload, const LaunchPlan& plan) {
   std::int64_t sum = 0;
+  if (plan.persistent) {
+    for (OrderPart left{.end = std::ssize(workload.order)}; !left.is_empty();) {
+      const OrderPart part = first_part(workload, plan, left);
+      for_each_copy(plan, workload.order[static_cast<std::size_t>(part.first)],
+                    workload.order[static_cast<std::size_t>(part.end - 1)],
+                    [&](const auto&...) { ++sum; });
+      ++sum;  // the kernel
+      left.first = part.end;
+    }
+    return sum;
+  }
   for (const Run& run : workload.order) {
     sum += launches_in(plan, run) + (plan.mode.loss_every_step ? 1 : 0);
   }

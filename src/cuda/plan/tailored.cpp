@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kernel is compiled for that trains one network, and whether it fits a block.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "persistent.h"
@@ -36,7 +37,6 @@ tailored::Shape shape_of(const std::vector<DenseStep>& steps, bool keep) {
   }
   constexpr std::int64_t most_batch = 1 << 16;  // far beyond what shared memory holds
   shape.batch = static_cast<int>(std::min(batch, most_batch));
-  choose_threads(shape);
   return shape;
 }
 
@@ -45,7 +45,14 @@ tailored::Shape shape_of(const std::vector<DenseStep>& steps, bool keep) {
 PersistentPlan plan_tailored(const Workload& workload, const CompileOptions& options,
                              const OnChip& chip) {
   PersistentPlan plan{.dense = steps_of_one_kernel(workload, options)};
-  plan.tailored = shape_of(plan.dense, options.keep_activations);
+  const auto turns = [&](int blocks) {
+    const std::int64_t at_once = chip.teams_at_once(blocks);
+    return (options.copies + at_once - 1) / at_once;
+  };
+  const tailored::Shape of_batch = shape_of(plan.dense, options.keep_activations);
+  plan.tailored = fastest(of_batch, chip.cluster_blocks, chip.shared_bytes, turns);
+  plan.team = plan.tailored->blocks > 1 ? TeamKind::cluster : TeamKind::block;
+  plan.blocks = plan.tailored->blocks;
   plan.threads = plan.tailored->threads;
   plan.bytes =
       std::int64_t{layout_of(*plan.tailored).floats} * static_cast<std::int64_t>(sizeof(float));
@@ -54,14 +61,6 @@ PersistentPlan plan_tailored(const Workload& workload, const CompileOptions& opt
     refuse_to_tailor("needs " + std::to_string((plan.bytes + 1023) >> 10) + " KB at batch " +
                      std::to_string(plan.tailored->batch) + "; a block of this GPU has " +
                      std::to_string(chip.shared_bytes >> 10) + " KB of shared memory");
-  }
-  for (const DenseLayer& layer : plan.dense.front().layers) {
-    OnChipLayer& place = plan.layers.emplace_back();
-    place.in = static_cast<int>(layer.in);
-    place.out = static_cast<int>(layer.out);
-  }
-  for (const DenseStep& step : plan.dense) {
-    plan.steps.emplace_back().batch = static_cast<int>(step.batch);
   }
   return plan;
 }

@@ -62,12 +62,15 @@ std::string tailored_source(const tailored::Shape& shape) {
          number(shape.layers) + ", .width = {" + widths + "}, .activation = {" + activations +
          "},\n    .loss = LossFunction(" + number(shape.loss) + "), .rule = KernelRule(" +
          number(shape.rule) + "), .batch = " + number(shape.batch) +
-         ", .lanes = " + number(shape.lanes) + ", .workers = " + number(shape.workers) +
-         ", .threads = " + number(shape.threads) + ", .keep = " + (shape.keep ? "true" : "false") +
+         ", .blocks = " + number(shape.blocks) + ", .lanes = " + number(shape.lanes) +
+         ", .workers = " + number(shape.workers) + ", .threads = " + number(shape.threads) +
+         ", .keep = " + (shape.keep ? "true" : "false") +
          "};\n};\n"
          "extern __shared__ float4 memory_of_the_launch[];\n"
          "extern \"C\" __global__ void __launch_bounds__(" +
-         number(shape.threads) + ", 1)\n    " + tailored_kernel_name +
+         number(shape.threads) + ", 1)" +
+         (shape.blocks > 1 ? " __cluster_dims__(" + number(shape.blocks) + ", 1, 1)" : "") +
+         "\n    " + tailored_kernel_name +
          "(const __grid_constant__ Arguments of) {\n"
          "  train<Network>(of, reinterpret_cast<float*>(memory_of_the_launch));\n}\n}\n";
 }

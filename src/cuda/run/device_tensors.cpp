@@ -88,16 +88,18 @@ void DeviceTensors::spread(Id id, cudaStream_t stream) const {
   }
 }
 
-void DeviceTensors::stage(const Run& run, int buffer, cudaStream_t stream) const {
-  for (const StagedInput& input : plan_.steps[static_cast<std::size_t>(run.step)].inputs) {
-    const TensorPlace& source = plan_[input.source];
-    const std::int64_t rows = run.first_row * input.row_bytes;
-    const bool on_host = source.host_offset >= 0;
-    copy(block() + input.staged + buffer * plan_.buffer_bytes,
-         on_host ? host_.at(source.host_offset + rows) : block() + source.offset + rows,
-         static_cast<std::size_t>(input.bytes),
-         on_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream);
-  }
+void DeviceTensors::stage(const Run& first, const Run& last, int buffer,
+                          cudaStream_t stream) const {
+  for_each_copy(
+      plan_, first, last,
+      [&](Id from, std::int64_t staged, std::int64_t begin, std::int64_t count) {
+        const TensorPlace& source = plan_[from];
+        const bool on_host = source.host_offset >= 0;
+        copy(block() + staged + buffer * plan_.buffer_bytes,
+             on_host ? host_.at(source.host_offset + begin) : block() + source.offset + begin,
+             static_cast<std::size_t>(count),
+             on_host ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream);
+      });
 }
 
 const TensorPlace& DeviceTensors::require_copyable(Id id, std::size_t size) const {

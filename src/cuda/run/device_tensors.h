@@ -49,8 +49,9 @@ class DeviceTensors {
   /// The first network's tensor becomes that of all.
   void spread(Id id, cudaStream_t stream) const;
 
-  /// Copies a run's rows of the data set, wherever it lies, into a staging buffer.
-  void stage(const Run& run, int buffer, cudaStream_t stream) const;
+  /// Copies the rows of runs from the first to the last, which lie together in the data set,
+  /// wherever that lies, into a staging buffer.
+  void stage(const Run& first, const Run& last, int buffer, cudaStream_t stream) const;
 
  private:
   [[nodiscard]] const TensorPlace& require_copyable(Id id, std::size_t size) const;

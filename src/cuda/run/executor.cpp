@@ -85,8 +85,8 @@ class OnDevice : public Feeder {
  public:
   explicit OnDevice(const Running& running)
       : running_(running), buffer_(running.plan.mode.gathers() ? 0 : Position::in_place) {}
-  Position before(std::int64_t run) override {
-    return {.first_row = running_.run(run).first_row, .buffer = buffer_};
+  Position before(const OrderPart& part) override {
+    return {.first_row = running_.run(part.first).first_row, .buffer = buffer_};
   }
 
  private:
@@ -98,18 +98,18 @@ class OnDevice : public Feeder {
 class Staged : public Feeder {
  public:
   explicit Staged(const Running& running) : running_(running) {}
-  Position before(std::int64_t run) override {
-    running_.stage(run, 0, running_.stream());
-    return {.first_row = running_.run(run).first_row, .buffer = 0};
+  Position before(const OrderPart& part) override {
+    running_.stage(part, 0, running_.stream());
+    return {.first_row = running_.run(part.first).first_row, .buffer = 0};
   }
 
  private:
   const Running& running_;
 };
 
-/// The next batch is copied while a step computes. A buffer is filled once the step that read it is
-/// done, and read once it is full. Every copy is waited for by a step, so that the stream that
-/// computes ends last.
+/// The next part's rows are copied while one computes. A buffer is filled once the part that read
+/// it is done, and read once it is full. Every copy is waited for by a part, so that the stream
+/// that computes ends last.
 class DoubleBuffered : public Feeder {
  public:
   explicit DoubleBuffered(const Running& running) : running_(running) {
@@ -119,32 +119,32 @@ class DoubleBuffered : public Feeder {
     copies_ = make_stream();
   }
 
-  void begin(std::int64_t first) override { fill(first); }
+  void begin(const OrderPart& first) override { fill(first); }
 
-  Position before(std::int64_t run) override {
+  Position before(const OrderPart& part) override {
     CROSSOVER_CUDA_CHECK(cudaStreamWaitEvent(running_.stream(), buffer(next_read_).full.get(), 0));
-    return {.first_row = running_.run(run).first_row, .buffer = next_read_};
+    return {.first_row = running_.run(part.first).first_row, .buffer = next_read_};
   }
 
-  void after(std::int64_t run, bool another) override {
+  void after(const OrderPart& next) override {
     CROSSOVER_CUDA_CHECK(cudaEventRecord(buffer(next_read_).read.get(), running_.stream()));
     next_read_ = following(next_read_);
-    if (another) {
-      fill(run + 1);
+    if (!next.is_empty()) {
+      fill(next);
     }
   }
 
  private:
   struct Buffer {
-    Event full, read;  ///< after the copy into it, and after the step that read it
+    Event full, read;  ///< after the copy into it, and after the part that read it
   };
 
   Buffer& buffer(int index) { return buffers_[static_cast<std::size_t>(index)]; }
   [[nodiscard]] int following(int index) const { return (index + 1) % running_.plan.mode.buffers; }
 
-  void fill(std::int64_t run) {
+  void fill(const OrderPart& part) {
     CROSSOVER_CUDA_CHECK(cudaStreamWaitEvent(copies_.get(), buffer(next_filled_).read.get(), 0));
-    running_.stage(run, next_filled_, copies_.get());
+    running_.stage(part, next_filled_, copies_.get());
     CROSSOVER_CUDA_CHECK(cudaEventRecord(buffer(next_filled_).full.get(), copies_.get()));
     next_filled_ = following(next_filled_);
   }
@@ -175,8 +175,8 @@ namespace {
 class Eager : public StepByStep {
  public:
   using StepByStep::StepByStep;
-  void issue(std::int64_t run, const Position& position) const override {
-    const int step = running().run(run).step;
+  void issue(const OrderPart& part, const Position& position) const override {
+    const int step = running().run(part.first).step;
     if (running().plan.mode.gathers()) {
       running().gather(step);
     }
@@ -189,10 +189,13 @@ class Eager : public StepByStep {
 void StepByStep::enqueue(std::int64_t first, std::int64_t count) {
   const std::int64_t end = first + count;
   running_.start_at(first);
-  feeder_->begin(first);
+  const auto part_of = [end](std::int64_t run) {
+    return OrderPart{.first = run, .end = std::min(run + 1, end)};
+  };
+  feeder_->begin(part_of(first));
   for (std::int64_t run = first; run < end; ++run) {
-    issue(run, feeder_->before(run));
-    feeder_->after(run, run + 1 < end);
+    issue(part_of(run), feeder_->before(part_of(run)));
+    feeder_->after(part_of(run + 1));
     if (running_.plan.mode.loss_every_step) {
       running_.losses.copy(running_.binding, run);
       running_.wait();
@@ -398,8 +401,8 @@ StepGraphs::StepGraphs(const Running& running) : StepByStep(running) {
   }
 }
 
-void StepGraphs::issue(std::int64_t run, const Position& position) const {
-  const auto step = static_cast<std::size_t>(running().run(run).step);
+void StepGraphs::issue(const OrderPart& part, const Position& position) const {
+  const auto step = static_cast<std::size_t>(running().run(part.first).step);
   const GraphExec& graph = graphs_[step][static_cast<std::size_t>(position.buffer)];
   CROSSOVER_CUDA_CHECK(cudaGraphLaunch(graph.get(), running().stream()));
 }

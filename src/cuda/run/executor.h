@@ -88,15 +88,15 @@ struct Running {
   [[nodiscard]] const StepPlan& step_plan(int step) const {
     return plan.steps[static_cast<std::size_t>(step)];
   }
-  void stage(std::int64_t index, int buffer, cudaStream_t on) const {
-    tensors.stage(run(index), buffer, on);
+  void stage(const OrderPart& part, int buffer, cudaStream_t on) const {
+    tensors.stage(run(part.first), run(part.end - 1), buffer, on);
   }
   void wait() const { CROSSOVER_CUDA_CHECK(cudaStreamSynchronize(stream())); }
 };
 
-// ---- How a batch reaches the step that reads it: it is on the device already, it comes through a
-// staging buffer, or through two that a stream of its own fills. One class for each; RunMode says
-// which.
+// ---- How a batch, or those of a part of the order, reach what reads them: they are on the device
+// already, they come through a staging buffer, or through two that a stream of its own fills. One
+// class for each; RunMode says which.
 
 class Feeder {
  public:
@@ -105,12 +105,12 @@ class Feeder {
   Feeder& operator=(const Feeder&) = delete;
   virtual ~Feeder() = default;
 
-  /// Before the first of several runs that follow one another.
-  virtual void begin(std::int64_t /*first*/) {}
-  /// Puts into the streams what must come before the run's step. Where that step reads.
-  virtual Position before(std::int64_t run) = 0;
-  /// After the run's step was issued; `another`: the next run follows.
-  virtual void after(std::int64_t /*run*/, bool /*another*/) {}
+  /// Before the first of several parts that follow one another.
+  virtual void begin(const OrderPart& /*first*/) {}
+  /// Puts into the streams what must come before the part. Where that reads.
+  virtual Position before(const OrderPart& part) = 0;
+  /// After a part was issued; `next`: what follows, if it is not empty.
+  virtual void after(const OrderPart& /*next*/) {}
 };
 
 std::unique_ptr<Feeder> make_feeder(const Running& running);
@@ -136,9 +136,9 @@ class Executor {
   /// Whether a pass over the whole order is issued at once, not step by step.
   [[nodiscard]] virtual bool issues_order_at_once() const { return false; }
 
-  /// Issues one run's step alone, which reads at the position. Of an order that is not issued at
-  /// once, for its profile.
-  virtual void issue(std::int64_t run, const Position& position) const = 0;
+  /// Issues a part of the order without its rows, which it reads at the position; of one run, but
+  /// where one kernel trains many. For a profile.
+  virtual void issue(const OrderPart& part, const Position& position) const = 0;
 };
 
 /// Throws what capturing graphs throws, and LoopsRefused. The block holds zeros before and after,
@@ -192,7 +192,7 @@ OrderedGraph capture_loops(const Running& running);
 class StepGraphs : public StepByStep {
  public:
   explicit StepGraphs(const Running& running);
-  void issue(std::int64_t run, const Position& position) const override;
+  void issue(const OrderPart& part, const Position& position) const override;
 
  private:
   std::vector<std::vector<GraphExec>> graphs_;  ///< by step and staging buffer
@@ -203,8 +203,8 @@ class OrderGraph : public Executor {
   explicit OrderGraph(const Running& running);
   void enqueue(std::int64_t first, std::int64_t count) override;
   [[nodiscard]] bool issues_order_at_once() const override { return true; }
-  void issue(std::int64_t run, const Position& position) const override {
-    parts_.issue(run, position);
+  void issue(const OrderPart& part, const Position& position) const override {
+    parts_.issue(part, position);
   }
 
  private:

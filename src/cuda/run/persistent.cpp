@@ -36,22 +36,25 @@ class Arguments {
     if (!persistent_.is_on_chip()) {
       of.workspace = running_.binding.address<float>(persistent_.workspace);
     }
+    std::copy(persistent_.layers.begin(), persistent_.layers.end(), of.on_chip);
+    std::copy(persistent_.steps.begin(), persistent_.steps.end(), of.step);
     for (std::size_t l = 0; l < first.layers.size(); ++l) {
-      of.layer[l] = {.on_chip = persistent_.layers[l],
-                     .w = {.values = at<float>(first.layers[l].w)},
+      of.layer[l] = {.w = {.values = at<float>(first.layers[l].w)},
                      .bias = {.values = at<float>(first.layers[l].bias)}};
     }
     const std::int64_t wanted = wanted_of_row(first);
     for (std::size_t s = 0; s < persistent_.dense.size(); ++s) {
       const DenseStep& step = persistent_.dense[s];
-      of.step[s] = persistent_.steps[s];
+      of.batch[s] = static_cast<int>(step.batch);
       const auto summed = static_cast<double>(step.batch * wanted);
       of.mean_factor[s] = 1 / summed;
       of.loss_factor[s] = static_cast<float>(step.loss.scale / summed);
     }
     of.order = running_.binding.address<const OrderedRun>(running_.plan.order);
-    of.inputs = at<float>(source(first.inputs()));
-    of.wanted = at<std::int32_t>(source(first.loss.wanted));
+    if (running_.plan.mode.is_resident()) {
+      of.inputs = at<float>(source(first.inputs()));
+      of.wanted = at<std::int32_t>(source(first.loss.wanted));
+    }
     of.wanted_of_row = static_cast<int>(wanted);
     of.loss_function = first.loss.function;
     of.loss = at<float>(first.loss.loss);
@@ -59,7 +62,17 @@ class Arguments {
     return of;
   }
 
-  void keep(PersistentArguments& of, std::int64_t run) const {
+  /// A part of the order, whose rows lie at the position where they came from the host.
+  void set_part(TrainingArguments& of, const OrderPart& part, const Position& position) const {
+    of.first = part.first;
+    of.end = part.end;
+    if (const auto& inputs = running_.step_plan(0).inputs; !inputs.empty()) {
+      of.inputs = first_of_all<const float>(inputs[0], position);
+      of.wanted = first_of_all<const std::int32_t>(inputs[1], position);
+    }
+  }
+
+  void keep(TrainingArguments& of, std::int64_t run) const {
     const DenseStep& step = persistent_.dense[static_cast<std::size_t>(running_.run(run).step)];
     for (std::size_t l = 0; l < step.layers.size(); ++l) {
       of.kept[l] = kept(step, step.layers[l]);
@@ -71,6 +84,13 @@ class Arguments {
   template <class T>
   [[nodiscard]] T* at(Id id) const {
     return running_.binding.address<T>(running_.plan[id].offset);
+  }
+
+  /// Where the data set would begin if it lay around its staged rows: runs count rows from there.
+  template <class T>
+  [[nodiscard]] T* first_of_all(const StagedInput& input, const Position& position) const {
+    return running_.binding.address<T>(input.staged + position.buffer * running_.plan.buffer_bytes -
+                                       position.first_row * input.row_bytes);
   }
 
   [[nodiscard]] KeptLayer kept(const DenseStep& step, const DenseLayer& layer) const {
@@ -121,37 +141,12 @@ class Arguments {
   const PersistentPlan& persistent_;
 };
 
-/// What a kernel that is made for the network takes of them.
-tailored::Arguments arguments_of(const PersistentArguments& from) {
-  tailored::Arguments of{.shifts = from.shifts,
-                         .order = from.order,
-                         .first = from.first,
-                         .end = from.end,
-                         .inputs = from.inputs,
-                         .wanted = from.wanted,
-                         .loss = from.loss,
-                         .sgd = from.sgd,
-                         .momentum = from.momentum,
-                         .time = from.time,
-                         .adamw = from.adamw,
-                         .clock = from.clock};
-  for (std::size_t l = 0; l < most_on_chip_layers; ++l) {
-    of.layer[l] = {.w = from.layer[l].w, .bias = from.layer[l].bias};
-    of.kept[l] = from.kept[l];
-  }
-  for (std::size_t s = 0; s < most_on_chip_steps; ++s) {
-    of.batch[s] = from.step[s].batch;
-    of.loss_factor[s] = from.loss_factor[s];
-    of.mean_factor[s] = from.mean_factor[s];
-  }
-  return of;
-}
-
 class Persistent : public Executor {
  public:
   explicit Persistent(const Running& running)
       : running_(running),
         arguments_(Arguments(running).made()),
+        feeder_(make_feeder(running)),
         shape_{.team = running.plan.persistent->team,
                .blocks = running.plan.persistent->blocks,
                .threads = running.plan.persistent->threads,
@@ -166,7 +161,10 @@ class Persistent : public Executor {
     running.upload_order();
   }
 
-  void enqueue(std::int64_t first, std::int64_t count) override { train(first, count); }
+  void enqueue(std::int64_t first, std::int64_t count) override {
+    train(first, count,
+          [this](const OrderPart& part, const Position& position) { issue(part, position); });
+  }
 
   bool join(const std::vector<const std::byte*>& blocks) override {
     if (!running_.plan.joins()) {
@@ -187,35 +185,47 @@ class Persistent : public Executor {
   }
   void enqueue_joined(std::int64_t first, std::int64_t count) override {
     PersistentArguments arguments = arguments_;
-    arguments.first = first;
-    arguments.end = first + count;
     arguments.shifts = reinterpret_cast<const std::int64_t*>(shifts_.get());
     TrainingShape shape = shape_;
     shape.copies = copies_;
-    launch(arguments, shape);
+    train(first, count, [&](const OrderPart& part, const Position& position) {
+      Arguments(running_).set_part(arguments, part, position);
+      launch(arguments, shape);
+    });
   }
 
   [[nodiscard]] bool issues_order_at_once() const override { return true; }
-  void issue(std::int64_t run, const Position& /*position*/) const override { train(run, 1); }
+  void issue(const OrderPart& part, const Position& position) const override {
+    const Footprint footprint(running_.workload, running_.binding, position);
+    PersistentArguments arguments = arguments_;
+    Arguments(running_).set_part(arguments, part, position);
+    if (shape_.keep) {
+      Arguments(running_).keep(arguments, part.first);
+    }
+    launch(arguments, shape_);
+  }
 
  private:
-  void train(std::int64_t first, std::int64_t count) const {
-    const Footprint footprint(running_.workload, running_.binding);
-    PersistentArguments arguments = arguments_;
-    const std::int64_t at_once = shape_.keep ? 1 : count;
-    for (std::int64_t run = first; run < first + count; run += at_once) {
-      arguments.first = run;
-      arguments.end = run + at_once;
-      if (shape_.keep) {
-        Arguments(running_).keep(arguments, run);
-      }
-      launch(arguments, shape_);
+  /// Calls issue(part, position) for one part after the other, each behind its rows.
+  template <class Issue>
+  void train(std::int64_t first, std::int64_t count, const Issue& issue) const {
+    const std::int64_t end = first + count;
+    const auto part_from = [&](std::int64_t run) {
+      const std::int64_t most = shape_.keep ? std::min(run + 1, end) : end;
+      return first_part(running_.workload, running_.plan, {.first = run, .end = most});
+    };
+    OrderPart part = part_from(first);
+    feeder_->begin(part);
+    while (!part.is_empty()) {
+      issue(part, feeder_->before(part));
+      part = part_from(part.end);
+      feeder_->after(part);
     }
   }
 
   void launch(const PersistentArguments& arguments, const TrainingShape& shape) const {
     if (tailored_) {
-      tailored_->launch(running_.stream(), arguments_of(arguments), shape.copies);
+      tailored_->launch(running_.stream(), arguments, shape.copies);
     } else {
       cuda::train(running_.stream(), arguments, shape);
     }
@@ -223,6 +233,7 @@ class Persistent : public Executor {
 
   const Running& running_;
   PersistentArguments arguments_;
+  std::unique_ptr<Feeder> feeder_;
   TrainingShape shape_;
   std::unique_ptr<TailoredKernel> tailored_;  ///< in place of the one that takes any network
   int copies_ = 1;                            ///< that have joined, with this one

@@ -272,16 +272,56 @@ Profile CudaProgram::profile() {
   }
   running_.set_run(0);
   wait();
-  return combine(run, plan_.mode.placement, plan_.mode.loss_every_step);
+  // What profile_order() says of copies leaves out what the kernel hides.
+  const bool is_left_out = plan_.persistent && plan_.mode.placement == Placement::pinned_async;
+  return combine(run, is_left_out ? Placement::pinned : plan_.mode.placement,
+                 plan_.mode.loss_every_step);
 }
 
-/// One kernel, which nothing times from within: all of it counts as products.
+/// One kernel, which nothing times from within: all of it counts as products. A copy counts as far
+/// as it outlasts the part that computes meanwhile.
 StepSeconds CudaProgram::profile_order(double between_events) {
-  const auto all = [&] { enqueue(0, running_.runs()); };
-  const double time = device_seconds(compute_.get(), {all}).front() - between_events;
-  return {.runs = 1,
-          .device = {{OpCategory::product, std::max(0.0, time)}},
-          .host = host_seconds(all, [&] { wait(); })};
+  const Placement placement = plan_.mode.placement;
+  const bool staged_on_stream =
+      placement == Placement::pinned || placement == Placement::pinned_async;
+  std::vector<std::function<void()>> copies;
+  std::vector<std::function<void()>> kernels;
+  std::vector<std::function<void()>> pieces;
+  for (OrderPart left{.end = running_.runs()}; !left.is_empty();) {
+    const OrderPart part = first_part(workload_, plan_, left);
+    left.first = part.end;
+    copies.emplace_back([this, part] { running_.stage(part, 0, compute_.get()); });
+    kernels.emplace_back([this, part] {
+      executor_->issue(part, {.first_row = running_.run(part.first).first_row, .buffer = 0});
+    });
+    if (staged_on_stream) {
+      pieces.push_back(copies.back());
+    }
+    pieces.push_back(kernels.back());
+  }
+  const std::vector<double> times = device_seconds(compute_.get(), pieces);
+  const auto without_events = [&](double time) { return std::max(0.0, time - between_events); };
+  StepSeconds seconds{.runs = 1};
+  double meanwhile = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (staged_on_stream) {
+      seconds.copy += std::max(0.0, without_events(times[i++]) - meanwhile);
+    }
+    const double computing = without_events(times[i]);
+    seconds.device[OpCategory::product] += computing;
+    meanwhile = placement == Placement::pinned_async ? computing : 0;
+  }
+  const auto host_seconds_of = [&](const std::vector<std::function<void()>>& calls) {
+    return host_seconds([&] { std::for_each(calls.begin(), calls.end(), [](auto& f) { f(); }); },
+                        [&] { wait(); });
+  };
+  if (placement == Placement::pageable) {
+    seconds.copy = host_seconds_of(copies);
+    seconds.host = host_seconds_of(kernels);
+  } else {
+    seconds.host = host_seconds_of({[this] { enqueue(0, running_.runs()); }});
+  }
+  return seconds;
 }
 
 StepSeconds CudaProgram::profile_step(int index, double between_events) {
@@ -316,7 +356,8 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
     pieces.emplace_back([this, run] { losses_.copy(running_.binding, run); });
     kinds.push_back(OpCategory::copy_from_device);
   }
-  const auto stage = [this, run] { running_.stage(run, 0, compute_.get()); };
+  const OrderPart part{.first = run, .end = run + 1};
+  const auto stage = [this, part] { running_.stage(part, 0, compute_.get()); };
   const bool staged = !mode.is_resident();
   const bool staged_on_stream = staged && mode.placement != Placement::pageable;
   if (staged_on_stream) {
@@ -341,7 +382,7 @@ StepSeconds CudaProgram::profile_step(int index, double between_events) {
         if (staged_on_stream) {
           stage();
         }
-        executor_->issue(run, position);
+        executor_->issue(part, position);
       },
       [&] {
         wait();

@@ -37,8 +37,16 @@ class Footprint {
     cuda_host::declare(&ranges_);
   }
 
-  /// Of a kernel that runs a plan's steps: all of its tensors that have a place.
-  Footprint(const Workload& workload, const Binding& binding) : binding_(binding) {
+  /// Of a kernel that runs a plan's steps: all of its tensors that have a place, and the rows that
+  /// are in the position's staging buffer.
+  Footprint(const Workload& workload, const Binding& binding, const Position& now)
+      : binding_(binding), now_(now) {
+    const LaunchPlan& plan = *binding.plan;
+    for (const StagedInput& input : plan.steps.front().inputs) {
+      add({.offset = input.staged + now.buffer * plan.buffer_bytes,
+           .bytes = plan.persistent->rows_at_once * input.row_bytes},
+          false);
+    }
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
       const Tensor& tensor = workload.tensors[i];
       add({.offset = binding.plan->tensors[i].offset, .bytes = bytes(tensor)},

@@ -43,8 +43,8 @@ enum class TeamKind : std::uint8_t {
 };
 
 /// All of it travels as the kernel's parameters, which hold 4 KB.
-constexpr std::size_t most_on_chip_layers = 12;
-constexpr std::size_t most_on_chip_steps = 2;
+constexpr std::size_t most_on_chip_layers = tailored::most_layers;
+constexpr std::size_t most_on_chip_steps = tailored::most_steps;
 constexpr std::size_t most_jobs = 96;
 
 /// A division as a multiplication, for a GPU takes forty instructions to divide.
@@ -105,7 +105,6 @@ struct OnChipLayer {
 };
 
 struct OnChipStep {
-  int batch = 0;
   int rows = 0;  ///< of the batch, in the memory that has the most
   int jobs = 0;
   Job job[most_jobs] = {};  // NOLINT(*-avoid-c-arrays): device code has no std::array
@@ -132,11 +131,11 @@ struct PersistentPlan {
   std::int64_t bytes = 0;  ///< of all places, in each block's shared memory or the workspace
   std::int64_t most_shared_bytes = 0;  ///< that a block may have
   TeamKind team = TeamKind::block;
-  int blocks = 1;              ///< of a cluster a power of two
-  int threads = 0;             ///< of a block
-  std::int64_t workspace = 0;  ///< place in the device block; only of a grid
-  /// What the kernel is compiled for; without it jobs tell what it does. Of `layers` and `steps`
-  /// then nothing but sizes is of use.
+  int blocks = 1;                 ///< of a cluster a power of two
+  int threads = 0;                ///< of a block
+  std::int64_t workspace = 0;     ///< place in the device block; only of a grid
+  std::int64_t rows_at_once = 0;  ///< in a staging buffer; 0: they are read where they lie
+  /// What the kernel is compiled for, in place of `layers`, `steps` and `places`.
   std::optional<tailored::Shape> tailored;
 
   [[nodiscard]] bool is_on_chip() const { return team != TeamKind::grid; }

@@ -30,31 +30,34 @@ struct KeptLayer {
   float* product = nullptr;
 };
 
-namespace tailored {
-
 struct TrainedLayer {
   TrainedTensor w, bias;
 };
 
-/// As PersistentArguments has them.
-struct Arguments {  // NOLINTBEGIN(*-avoid-c-arrays): device code has no std::array
-  TrainedLayer layer[most_layers];
-  KeptLayer kept[most_layers];
-  int batch[2] = {};  ///< of each step
-  float loss_factor[2] = {};
-  double mean_factor[2] = {};
+struct TrainingArguments {  // NOLINTBEGIN(*-avoid-c-arrays): device code has no std::array
+  TrainedLayer layer[tailored::most_layers];
+  KeptLayer kept[tailored::most_layers];
+  int batch[tailored::most_steps] = {};           ///< of each step
+  float loss_factor[tailored::most_steps] = {};   ///< scale / what the loss is the mean of
+  double mean_factor[tailored::most_steps] = {};  ///< 1 / that
+  /// [copies] of the training: from what is the first one's to what is that one's, in bytes; null
+  /// where there is one. Order and rows are the first one's.
   const std::int64_t* shifts = nullptr;
   const OrderedRun* order = nullptr;
-  std::int64_t first = 0, end = 0;
-  const float* inputs = nullptr;
-  const std::int32_t* wanted = nullptr;
-  float* loss = nullptr;
+  std::int64_t first = 0, end = 0;       ///< positions of the order
+  const float* inputs = nullptr;         ///< [rows, in]
+  const std::int32_t* wanted = nullptr;  ///< labels [rows], or targets [rows, outputs] in f32
+  float* loss = nullptr;                 ///< [runs]
   SgdFactors<float> sgd{};
   MomentumFactors<float> momentum{};
-  std::int32_t* time = nullptr;
+  std::int32_t* time = nullptr;  ///< AdamW's; null: another optimizer
   AdamWFactors<float> adamw{};
   AdamWClock<float> clock{};
 };  // NOLINTEND(*-avoid-c-arrays)
+
+namespace tailored {
+
+using Arguments = TrainingArguments;
 static_assert(sizeof(Arguments) <= 4096, "what a kernel's parameters hold");
 
 }  // namespace tailored

@@ -25,6 +25,7 @@ CROSSOVER_HOST_DEVICE constexpr int leading_dimension(std::int64_t columns) {
 namespace tailored {
 
 constexpr int most_layers = 12;
+constexpr int most_steps = 2;  ///< sizes of a batch
 constexpr int warp = 32;
 constexpr int tile = 4;  ///< of weights and of their gradients: so many rows and columns
 
@@ -36,7 +37,8 @@ struct Shape {  // NOLINTBEGIN(*-avoid-c-arrays): device code has no std::array
   Activation activation[most_layers] = {};  ///< each layer's; the last one has none
   LossFunction loss = LossFunction::cross_entropy;
   KernelRule rule = KernelRule::sgd;
-  int batch = 0;      ///< the largest
+  int batch = 0;      ///< the largest: rows of it that a block has
+  int blocks = 1;     ///< of a cluster, which share the rows out: a power of two
   int lanes = 1;      ///< of a sample: a power of two, at most a warp
   int workers = 0;    ///< threads that have samples: whole warps
   int threads = 0;    ///< of the block: at least a warp more, of which the last has other work
@@ -67,15 +69,16 @@ struct Shape {  // NOLINTBEGIN(*-avoid-c-arrays): device code has no std::array
   }
 };
 
-/// Places in shared memory, in floats from its start. A layer's weights [outputs, inputs + 1] have
-/// its bias as their last column, and its inputs [batch, inputs + 1] a column of ones there; what
-/// rows are filled up with is zero. The optimizer's states lie as the weights do, one and two times
-/// `parameters` after them.
+/// Places in shared memory, in floats from its start, in each block of a cluster the same. A
+/// layer's weights [outputs, inputs + 1] have its bias as their last column, and its inputs [batch,
+/// inputs + 1] a column of ones there; what rows are filled up with is zero. The optimizer's states
+/// lie as the weights do, one and two times `parameters` after them.
 struct Layout {
   int w[most_layers] = {};
   int x[most_layers] = {};   ///< a layer's inputs; the first layer's twice, `inputs` apart
   int dy[most_layers] = {};  ///< gradients of the sums before its activation [batch, outputs]
   int parameters = 0;
+  int gradients = 0;  ///< of a cluster: sums over the block's rows, as the weights lie
   int inputs = 0;
   int wanted = 0, wanted_next = 0;          ///< labels i32 or targets, of two batches
   int row_losses = 0, row_losses_next = 0;  ///< of two batches
@@ -86,7 +89,7 @@ struct Layout {
 };                                          // NOLINTEND(*-avoid-c-arrays)
 
 constexpr int floats_of_tile = 12;
-constexpr int most_parameters = 5000;
+constexpr int most_parameters = 12000;
 
 // ---- How many threads do what. Estimates, which decide nothing but speed: instructions counted
 // from the loops of kernels/tailored.cuh, of which a multiprocessor starts one of four warps each
@@ -170,6 +173,7 @@ CROSSOVER_HOST_DEVICE constexpr Layout layout_of(const Shape& of) {
   }
   at.parameters = at.floats;
   at.floats += of.states() * at.parameters;
+  at.gradients = of.blocks > 1 ? take(at.parameters) : 0;
   for (int l = 0; l < of.layers; ++l) {
     const int floats = of.batch * leading_dimension(of.width[l] + 1);
     at.x[l] = take((l == 0 ? 2 : 1) * floats);
@@ -184,6 +188,53 @@ CROSSOVER_HOST_DEVICE constexpr Layout layout_of(const Shape& of) {
   at.tiles = take(floats_of_tile * of.all_tiles());
   at.tile_lanes = choose_tile_lanes(of);
   return at;
+}
+
+/// What a cluster's blocks do together: two barriers, and each sums, updates and hands on the
+/// parameters that are its own, at sixteen bytes a cycle of another's memory.
+CROSSOVER_HOST_DEVICE constexpr int cycles_of_exchange(const Shape& of) {
+  if (of.blocks == 1) {
+    return 0;
+  }
+  constexpr int barrier = 400;
+  constexpr int bytes_a_cycle = 16;
+  const int parameters = layout_of(of).parameters;
+  const int update = of.rule == KernelRule::adamw ? 60 : 4 + 2 * of.states();
+  const int vectors = ceil_div(parameters, tile * of.blocks);
+  const int bytes = 2 * vectors * (of.blocks - 1) * static_cast<int>(tile * sizeof(float));
+  return 2 * barrier + bytes / bytes_a_cycle +
+         cycles_of(ceil_div(vectors < of.threads ? vectors : of.threads, warp),
+                   ceil_div(vectors, of.threads) * (tile * update + 8 * of.blocks));
+}
+
+/// Of a step.
+constexpr int cycles_of_step(const Shape& of) {
+  return cycles_of_samples(of, of.lanes) + cycles_of_tiles(of, choose_tile_lanes(of)) +
+         cycles_of_exchange(of);
+}
+
+/// One block, or the cluster of at most so many that is likely the fastest and surely saves
+/// something, of those that fit; one block where none does. `of` has all rows of a batch; turns(2)
+/// says how often clusters of two have to start until all copies are trained.
+template <class Turns>
+constexpr Shape fastest(const Shape& of, int most_blocks, std::int64_t shared_bytes,
+                        const Turns& turns) {
+  Shape best;
+  std::int64_t least = 0;
+  for (int blocks = 1; blocks <= most_blocks && blocks <= of.batch; blocks *= 2) {
+    Shape shape = of;
+    shape.blocks = blocks;
+    shape.batch = ceil_div(of.batch, blocks);
+    choose_threads(shape);
+    const std::int64_t cycles = turns(blocks) * cycles_of_step(shape);
+    const bool fits =
+        layout_of(shape).floats * static_cast<std::int64_t>(sizeof(float)) <= shared_bytes;
+    if (best.threads == 0 || (fits && (least == 0 || cycles < least - least / 10))) {
+      best = shape;
+      least = fits ? cycles : 0;
+    }
+  }
+  return best;
 }
 
 }  // namespace tailored
