@@ -21,7 +21,7 @@ from crossover_bench.networks import (
     trained,
 )
 from crossover_bench.networks.builder import At
-from crossover_bench.networks.calls import Call, NoLayers
+from crossover_bench.networks.calls import Call, NoLayers, Parameter
 from crossover_bench.networks.values import Value, both, non_defaults, pair
 from crossover_bench.networks.windows import Padded, global_max, padded, padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
@@ -199,6 +199,19 @@ def _upsample(call: Call) -> Value:
     return call.build.upsampled(call, value, sizes)
 
 
+def _resampled(call: Call) -> Any:
+    """An image, or a parameter that is one, whose pixels are interpolated: where its size stays,
+    each is itself."""
+    read, sizes = next(iter(call.arguments.values())), call["output_size"]
+    image = read.seen if isinstance(read, Parameter) else attention.as_layers(call, read)
+    before = list(image.places.shape[2:])
+    if sizes is None:
+        sizes = [int(a * b) for a, b in zip(before, call["scale_factors"], strict=True)]
+    if list(sizes) != before:
+        raise call.refused(f"it interpolates between pixels, from {before} to {list(sizes)}")
+    return read
+
+
 def _check_batch(call: Call) -> None:
     """PyTorch's pools also read a sample without a batch, whose channels would be taken for it."""
     shape, wanted = call.value().places.shape, 4 if "2d" in call.operation else 3
@@ -329,9 +342,13 @@ def _stack(call: Call) -> Value:
     return call.build.concatenation(call, wider, dim)
 
 
-def _cat(call: Call) -> Value:
-    """A parameter in front of a sequence is its class token."""
+def _cat(call: Call) -> Any:
+    """A parameter in front of a sequence is its class token; parts of one are that one."""
     parts, dim = call["tensors"], call["dim"]
+    names = {part.name for part in parts if isinstance(part, Parameter) and not part.calculated}
+    if len(names) == 1 and all(isinstance(part, Parameter) for part in parts):
+        seen = np.concatenate([part.seen.places for part in parts], dim)
+        return replace(parts[0], seen=parts[0].seen.seen_as(seen))
     if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
         name, token = call.table("tensors", 0)
         value = call.build.sequence(call, parts[1])
@@ -489,6 +506,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **{f"conv{d}": _conv2d for d in ("1d", "2d")},
     **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
     **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
+    **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d"), _resampled),
+    **{f"_upsample_{kind}2d_aa": _resampled for kind in ("bilinear", "bicubic")},
     **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
     **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},
     **{f"adaptive_{of}_pool{d}": _adaptive_pool for of in ("avg", "max") for d in ("1d", "2d")},

@@ -73,6 +73,19 @@ def patches(m, x):
     return m.out(m.fc(x).mean(1))
 
 
+def positions(count):
+    return nn.Parameter(torch.randn(1, count, 5))
+
+
+def resampled_positions(m, x, size=(2, 2)):
+    """As timm does where an image may have any size."""
+    first, others = m.positions[:, :1], m.positions[:, 1:].view(1, 2, 2, 5).permute(0, 3, 1, 2)
+    others = nn.functional.interpolate(others, size, mode="bicubic", antialias=True)
+    table = torch.cat([first, others.permute(0, 2, 3, 1).reshape(1, -1, 5)], 1)
+    y = m.conv(x).flatten(2).transpose(1, 2)
+    return (torch.cat([m.cls.expand(len(x), -1, -1), y], 1) + table).mean(1)
+
+
 COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
     "to a device": (lambda m, x: m.fc(x.to("cpu").float()), ROWS, ROW, "linear"),
     "to a type": (lambda m, x: m.fc(x.to(m.fc.weight.dtype)), ROWS, ROW, "linear"),
@@ -278,6 +291,11 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         ROW,
         "linear relu to_image conv_transpose2d global_avg_pool2d",
     ),
+    "a table of positions, resampled to its own size": (
+        resampled_positions,
+        *({"conv": nn.Conv2d(3, 5, 4, 4), "cls": positions(1), "positions": positions(5)}, IMAGE),
+        "conv2d to_sequence class_token position_embedding mean_over_time",
+    ),
     "the largest over time": (
         lambda m, x: m.table(x).max(dim=1)[0],
         *(TABLE, WORDS, "embedding to_image max_pool2d flatten"),
@@ -388,6 +406,10 @@ def by_chance(m, x):
             lambda m, x: m.out(m.table(x) * m.of),
             {"table": nn.Embedding(50, 12), "of": torch.randn(7, 12), "out": nn.Linear(12, 3)},
             *(WORDS_OF_50, "constants of its own for each number"),
+        ),
+        (
+            lambda m, x: nn.functional.interpolate(m.a(x), (3, 4), mode="bilinear").mean((2, 3)),
+            *({"a": nn.Conv2d(3, 4, 7)}, IMAGE, "it interpolates between pixels"),
         ),
         (
             lambda m, x: m.out(m.fc(x).log_softmax(-1)),
