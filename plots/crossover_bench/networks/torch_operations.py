@@ -81,20 +81,39 @@ def _log_sigmoid(call: Call) -> Value:
     return attention.affine(call, call.build.elementwise(call, "softplus", turned), -1.0, 0)
 
 
+_LARGEST = float(np.finfo(np.float32).max)  # a bound that holds nothing
+
+
 def _held(call: Call) -> Value:
     """Limits numbers to a range, as hardtanh and clamp do."""
-    least, most = list(call.arguments.values())[1:3]
-    if (least, most) == (0, None):
+    bounds = list(call.arguments.values())[1:3]
+    if bounds == [0, None]:
         return call.build.elementwise(call, "relu", call.value())
+    least, most = (
+        _LARGEST * sign if b is None else b for b, sign in zip(bounds, (-1, 1), strict=True)
+    )
     if not all(isinstance(bound, (int, float)) for bound in (least, most)) or least >= most:
         raise call.refused(
             f"it holds numbers between {least} and {most}, and these can only be two numbers, "
             "the smaller first"
         )
+    least, most = max(float(least), -_LARGEST), min(float(most), _LARGEST)
+    if (least, most) == (-_LARGEST, _LARGEST):
+        return call.value()
     if (least, most) == (0, 6):
         return call.build.elementwise(call, "relu6", call.value())
-    settings = non_defaults(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
+    settings = non_defaults(min_val=(least, -1.0), max_val=(most, 1.0))
     return call.build.elementwise(call, "hardtanh", call.value(), **settings)
+
+
+def _larger(call: Call) -> Value:
+    """The larger of two results, or the smaller: the first, and what the other has more or less."""
+    sign = 1.0 if call.operation == "maximum" else -1.0
+    left, right = (attention.as_layers(call, call[name]) for name in ("self", "other"))
+    less = attention.affine(call, left, -sign, 0)
+    more = attention.affine(call, right, sign, 0)
+    more = call.build.elementwise(call, "relu", call.build.sum(call, more, less))
+    return call.build.sum(call, left, attention.affine(call, more, sign, 0))
 
 
 def _gelu(call: Call) -> Value:
@@ -493,7 +512,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     "cos": _cos,
     **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
     "gelu": _gelu,
-    **dict.fromkeys(("hardtanh", "clamp"), _held),
+    **dict.fromkeys(("hardtanh", "clamp", "clamp_min"), _held),
+    **dict.fromkeys(("maximum", "minimum"), _larger),
     "leaky_relu": _leaky_relu,
     **dict.fromkeys(("elu", "selu"), _elu),
     "softplus": _softplus,

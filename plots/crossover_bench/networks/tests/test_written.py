@@ -183,6 +183,11 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW),
         "linear affine linear relu affine add",
     ),
+    "the larger and the smaller": (
+        lambda m, x: torch.maximum(y := m.fc(x), torch.minimum(z := m.fc2(x), y)) + z.clamp(max=1),
+        *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW),
+        "linear linear affine add relu affine add affine add relu add hardtanh add",
+    ),
     "activations of others": (
         lambda m, x: nn.functional.selu(nn.functional.mish(nn.functional.logsigmoid(m.fc(x)))),
         *(ROWS, ROW),
@@ -427,7 +432,7 @@ def by_chance(m, x):
             *(of_a_part, {"fc": nn.Linear(4, 4), "fc2": nn.Linear(4, 3)}, Input((4,))),
             "it changes a part of what fc gives in place",
         ),
-        (lambda m, x: m.fc(x).clamp(max=1), ROWS, ROW, "between None and 1"),
+        (lambda m, x: m.fc(x).clamp(2, 1), ROWS, ROW, "between 2 and 1"),
         (lambda m, x: nn.functional.softplus(m.fc(x), 2), ROWS, ROW, "beta is 2"),
         (
             lambda m, x: m.out((y := m.fc(x)) + y.detach()),
