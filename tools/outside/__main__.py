@@ -53,6 +53,7 @@ def _tell(what: str) -> None:
 
 
 def _parts(bench: Path) -> dict[str, Callable[[], Iterable[Suite]]]:
+    """The shortest first."""
     peer = environment.as_peer(Path(sys.executable), _WORKER, "--mode=eager")
 
     def by_kernels(
@@ -69,11 +70,11 @@ def _parts(bench: Path) -> dict[str, Callable[[], Iterable[Suite]]]:
             yield Kernels(bench, peer, Path(folder), batch).verified(suite, networks, trained)
 
     return {
-        "onnx": lambda: by_kernels(onnx_nodes.suite, _BATCH),
-        "torch": lambda: by_kernels(torch_modules.suite, _BATCH),
         "updates": updates.suites,
         "tools": benchmark_tools.suites,
         "intervals": intervals.suites,
+        "torch": lambda: by_kernels(torch_modules.suite, _BATCH),
+        "onnx": lambda: by_kernels(onnx_nodes.suite, _BATCH),
         "timm": lambda: by_kernels(timm_models.suite, _BATCH),
         "light": lambda: by_kernels(light_graphs.suite, _BATCH_OF_IMAGES),
     }

@@ -621,6 +621,10 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
         (("GlobalMaxPool", {}), {}, ["max_pool2d", "max_pool2d", "flatten"]),
         *((((kind, {}), {"bound": np.float32(0.5)}, ["hardtanh"])) for kind in ("Max", "Min")),
         (("Add", {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"]),
+        *(
+            ((kind, {}), {"each": numbers(1, 4, 1, 1)}, ["slice", "flatten", "affine"] * 4)
+            for kind in ("Sub", "Div")
+        ),
     ],
 )
 def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
