@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -354,6 +355,24 @@ def _row_norm(call: Call) -> Value:
     return call.build.rowwise(call, call.operation, call.value(), weight + bias, **settings)
 
 
+def _norm(call: Call) -> Value:
+    """The root of the sum of squares."""
+    call.only(ord=2)
+    value = call.value()
+    squares = call.build.product(call, value, value)
+    mean = call.build.mean(call, squares, call["dim"] or [], call["keepdim"])
+    summed = attention.affine(call, mean, value.places.size / mean.places.size, 0)
+    return call.build.elementwise(call, "sqrt", summed)
+
+
+def _term_and_product(call: Call) -> Any:
+    call.only(value=1)
+    product, total = copy(call), copy(call)
+    product.arguments = {"self": call["tensor1"], "other": call["tensor2"]}
+    total.arguments = {"self": call["self"], "other": arithmetic.mul(product), "alpha": 1}
+    return arithmetic.add(total)
+
+
 def _stack(call: Call) -> Value:
     parts = [attention.as_layers(call, part) for part in call["tensors"]]
     dim = call["dim"] % (parts[0].places.ndim + 1)
@@ -378,16 +397,18 @@ def _cat(call: Call) -> Any:
 def _attention(call: Call) -> Value:
     call.only(enable_gqa=False)
     query, key, value = (call.value(name) for name in ("query", "key", "value"))
-    scores = attention.Scores(query, key, causal=bool(call["is_causal"]))
+    scores = attention.scores_of(query, key, causal=bool(call["is_causal"]))
+    value = attention.apart(value)
     scores = replace(scores, scale=call["scale"] or scores.usual_scale)
     if call["attn_mask"] is not None:
         scores = attention.masked(call, scores, attention.hidden_by(call, call["attn_mask"]))
     scores = replace(scores, are_weights=True)
     if call["dropout_p"] == 0:
         return attention.of_weights(call, scores, value)
-    weights = attention.as_layers(call, scores)
+    weights = attention.as_layers(call, replace(scores, joined=()))
     weights = call.build.elementwise(call, "dropout", weights, p=call["dropout_p"])
-    return products.matmul(call.build, call, weights, value)
+    given = products.matmul(call.build, call, weights, value)
+    return attention.together(given, scores.joined)
 
 
 def _product(call: Call) -> Any:
@@ -536,6 +557,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("batch_norm", "group_norm", "instance_norm"), _channel_norm),
     **dict.fromkeys(("layer_norm", "rms_norm"), _row_norm),
     "add": arithmetic.add,
+    "addcmul": _term_and_product,
+    "linalg_vector_norm": _norm,
     **dict.fromkeys(("sub", "rsub"), arithmetic.sub),
     "cat": _cat,
     "stack": _stack,

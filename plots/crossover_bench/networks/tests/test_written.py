@@ -188,6 +188,22 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW),
         "linear linear affine add relu affine add affine add relu add hardtanh add",
     ),
+    "a norm over places": (
+        lambda m, x: ((y := m.a(x)) / (y.norm(dim=(2, 3), keepdim=True) + 1)).mean((2, 3)),
+        {"a": nn.Conv2d(3, 4, 7)},
+        IMAGE,
+        "conv2d multiply global_avg_pool2d affine sqrt affine reciprocal multiply "
+        "global_avg_pool2d",
+    ),
+    "a term and a product": (
+        lambda m, x: torch.addcmul(m.fc2(x), m.fc(x), m.fc2(x)),
+        *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW, "linear linear linear multiply add"),
+    ),
+    "norm of a sequence's rows": (
+        lambda m, x: m.norm((y := m.table(x)).flatten(0, 1)).reshape_as(y).mean(1),
+        TABLE | {"norm": nn.BatchNorm1d(6)},
+        *(WORDS, "embedding to_image batch_norm global_avg_pool2d"),
+    ),
     "activations of others": (
         lambda m, x: nn.functional.selu(nn.functional.mish(nn.functional.logsigmoid(m.fc(x)))),
         *(ROWS, ROW),
@@ -493,6 +509,20 @@ def test_attention_that_gives_its_weights_too(causal):
     described, notes = told(zoo.By(do, **members, out=nn.Linear(6, 31)), WORDS)
     attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
     assert attention["num_heads"] == 2 and attention.get("causal", False) == causal and not notes
+
+
+def in_windows(m, x):
+    """Which lie in the batch, beside heads."""
+    q, k, v = m.qkv(m.table(x)).view(-1, 4, 3, 2, 3).permute(2, 0, 3, 1, 4)
+    y = nn.functional.scaled_dot_product_attention(q, k, v)
+    return m.out(y.transpose(1, 2).reshape(len(x), -1, 6))
+
+
+def test_attention_in_windows():
+    members = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
+    described = told(zoo.By(in_windows, **members), WORDS)[0]
+    (weights,) = [layer for layer in described["layers"] if layer["type"] == "softmax"]
+    assert weights["num_heads"] == 4 and kinds(described).count("matmul") == 2
 
 
 def test_attention_by_einsum():
