@@ -90,7 +90,7 @@ class Builder(Steps):
             _check_window(at, kind, settings)
         return self.layer(at, kind, [value.image], parameters, **settings).as_line_if(value)
 
-    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: float) -> Value:
+    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: Any) -> Value:
         """Batch normalization of images, of lines, of vectors, or of a sequence's rows, which is
         that of a line."""
         is_vector = len(value.shape) == 2 and value.places.ndim == 2

@@ -73,8 +73,8 @@ def patches(m, x):
     return m.out(m.fc(x).mean(1))
 
 
-def positions(count):
-    return nn.Parameter(torch.randn(1, count, 5))
+def trained(*shape):
+    return nn.Parameter(torch.randn(shape))
 
 
 def resampled_positions(m, x, size=(2, 2)):
@@ -196,8 +196,9 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         "global_avg_pool2d",
     ),
     "a term and a product": (
-        lambda m, x: torch.addcmul(m.fc2(x), m.fc(x), m.fc2(x)),
-        *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW, "linear linear linear multiply add"),
+        lambda m, x: torch.addcmul(m.a(x), m.a(x), torch.addcmul(m.q, m.p, m.a(x))).mean((2, 3)),
+        {"a": nn.Conv2d(3, 4, 7), "p": trained(4, 1, 1), "q": trained(4, 1, 1)},
+        *(IMAGE, "conv2d conv2d conv2d conv2d multiply add global_avg_pool2d"),
     ),
     "norm of a sequence's rows": (
         lambda m, x: m.norm((y := m.table(x)).flatten(0, 1)).reshape_as(y).mean(1),
@@ -314,7 +315,10 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
     ),
     "a table of positions, resampled to its own size": (
         resampled_positions,
-        *({"conv": nn.Conv2d(3, 5, 4, 4), "cls": positions(1), "positions": positions(5)}, IMAGE),
+        *(
+            {"conv": nn.Conv2d(3, 5, 4, 4), "cls": trained(1, 1, 5), "positions": trained(1, 5, 5)},
+            IMAGE,
+        ),
         "conv2d to_sequence class_token position_embedding mean_over_time",
     ),
     "the largest over time": (
