@@ -433,10 +433,6 @@ def by_chance(m, x):
             *(WORDS_OF_50, "constants of its own for each number"),
         ),
         (
-            lambda m, x: nn.functional.interpolate(m.a(x), (3, 4), mode="bilinear").mean((2, 3)),
-            *({"a": nn.Conv2d(3, 4, 7)}, IMAGE, "it interpolates between pixels"),
-        ),
-        (
             lambda m, x: m.out(m.fc(x).log_softmax(-1)),
             *(ROWS | {"out": nn.Linear(3, 3)}, ROW, "it can only end the network"),
         ),
