@@ -231,7 +231,6 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
-        (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("LRN", ["x"], {"size": 4}), {}, "size is 4, and can only be odd"),
         (("Add", ["x", "w"], {}), WEIGHT, "[4, 3] and [2, 4], do not meet"),
     ],
