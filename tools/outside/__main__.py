@@ -119,7 +119,9 @@ def main() -> int:
     parts = _parts(bench)
     if unknown := set(asked.only) - set(parts):
         parser.error(f"there is no part {min(unknown)!r}; choose from {', '.join(parts)}")
-    timed = {name: partial(_timed, name, parts[name]) for name in asked.only or parts}
+    timed: dict[str, Callable[[], Iterable[Suite]]] = {
+        name: partial(_timed, name, parts[name]) for name in asked.only or parts
+    }
     measured = _measured(bench)
     try:
         if asked.only:
