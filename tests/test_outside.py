@@ -13,7 +13,7 @@ from scripts import script
 from tools import test
 from tools.outside import page
 from tools.outside.kernels import Kernels
-from tools.outside.results import Suite, Verdict, of_refusal, whole, worst
+from tools.outside.results import Kept, Suite, Verdict, of_refusal, whole, worst
 
 NODES = Suite(
     "nodes",
@@ -70,6 +70,33 @@ def test_a_part_that_breaks_keeps_its_suites_and_is_a_fault():
     assert broken.of("fault") == [Verdict("nodes", "fault", "ValueError: no such file")]
 
 
+def test_a_stage_that_is_stopped_goes_on(tmp_path):
+    """What has finished is in the page, and is not run again at the same commit."""
+    runs, path = [], tmp_path / "page.md"
+
+    def part(name: str, stops: bool) -> Iterator[Suite]:
+        runs.append(name)
+        if stops:
+            raise KeyboardInterrupt
+        yield replace(NODES, name=name)
+
+    def page_with(measured: str, stops: bool, is_commit: bool = True) -> str:
+        parts = {"a": lambda: part("a", False), "b": lambda: part("b", stops)}
+        page.written(path, measured, parts, Kept(tmp_path, measured, is_commit))
+        return path.read_text("utf-8")
+
+    with pytest.raises(KeyboardInterrupt):
+        page_with("Here.", True)
+    assert "| a | 1.0 | 6 |" in path.read_text("utf-8")
+    assert "Here. Still to run: b." in path.read_text("utf-8")
+    text = page_with("Here.", False)
+    assert text == page.text_of([replace(NODES, name=name) for name in "ab"], "Here.")
+    assert runs == ["a", "b", "b"]
+    page_with("There.", False)
+    page_with("There.", False, is_commit=False)
+    assert runs == ["a", "b", "b", *"ab", *"ab"]
+
+
 def test_a_case_that_is_read_in_several_ways_is_the_worst_of_them():
     ways = [Verdict("a", "refused"), Verdict("a", "equal"), Verdict("a", "other")]
     assert worst(ways).outcome == "equal"
@@ -117,7 +144,8 @@ open(out, "w").write(json.dumps({{"rows": {json.dumps(rows).replace("true", "Tru
 
 
 def test_the_weights_of_a_light_graph_are_drawn():
-    """Also those behind an Unsqueeze; factors and variances are above zero."""
+    """Also those behind an Unsqueeze; factors and variances are above zero. What nothing reads is
+    left out."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed here")
     pytest.importorskip("torch", reason="torch is not installed here")
     light_graphs = pytest.importorskip("tools.outside.light_graphs")
@@ -132,8 +160,9 @@ def test_the_weights_of_a_light_graph_are_drawn():
         node("Mul", ["y", "g"], ["z"]),
     ]
     shapes = [numpy_helper.from_array(np.array(s), f"{name} size") for name, s in sizes.items()]
+    shapes.append(numpy_helper.from_array(np.zeros(3, np.float32), "a queue that nothing reads"))
     inputs = [info("x", value, [1, 3])]
-    inputs += [info(shape.name, onnx.TensorProto.INT64, [len(shape.dims)]) for shape in shapes]
+    inputs += [info(s.name, s.data_type, s.dims) for s in shapes]
     graph = helper.make_graph(nodes, "g", inputs, [info("z", value, [1, 4])], shapes)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=3)
     drawn = light_graphs.with_weights(model, np.random.default_rng(0))

@@ -3,8 +3,10 @@
 
     python -m tools.outside BENCH [--only=PART,...]
 
-With --only the page is printed and not written. Exit codes: 0 all well, 1 something is different or
-a fault.
+Finished suites are in the page at once, and in build/outside, from which the next run at the same
+commit takes them: one that was stopped goes on. With --only the page is printed and not written,
+and nothing is taken. Exit codes: 0 all well, 1 something is different or a fault, 130 stopped by
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from crossover_bench.peers.pytorch.networks import network_of
@@ -33,9 +36,11 @@ from tools.outside import (
     updates,
 )
 from tools.outside.kernels import Kernels
-from tools.outside.results import Suite, whole
+from tools.outside.results import Kept, Suite, whole
 
 _PAGE = ROOT / "docs" / "evidence" / "outside.md"
+_KEPT = ROOT / "build" / "outside"
+_STOPPED = 130
 _WORKER = "crossover_bench.peers.pytorch"
 _BATCH = 8
 _BATCH_OF_IMAGES = 2  # of 224 by 224 pixels
@@ -48,6 +53,7 @@ def _tell(what: str) -> None:
 
 
 def _parts(bench: Path) -> dict[str, Callable[[], Iterable[Suite]]]:
+    """The shortest first."""
     peer = environment.as_peer(Path(sys.executable), _WORKER, "--mode=eager")
 
     def by_kernels(
@@ -64,13 +70,13 @@ def _parts(bench: Path) -> dict[str, Callable[[], Iterable[Suite]]]:
             yield Kernels(bench, peer, Path(folder), batch).verified(suite, networks, trained)
 
     return {
-        "onnx": lambda: by_kernels(onnx_nodes.suite, _BATCH),
-        "light": lambda: by_kernels(light_graphs.suite, _BATCH_OF_IMAGES),
-        "torch": lambda: by_kernels(torch_modules.suite, _BATCH),
-        "timm": lambda: by_kernels(timm_models.suite, _BATCH),
         "updates": updates.suites,
         "tools": benchmark_tools.suites,
         "intervals": intervals.suites,
+        "torch": lambda: by_kernels(torch_modules.suite, _BATCH),
+        "onnx": lambda: by_kernels(onnx_nodes.suite, _BATCH),
+        "timm": lambda: by_kernels(timm_models.suite, _BATCH),
+        "light": lambda: by_kernels(light_graphs.suite, _BATCH_OF_IMAGES),
     }
 
 
@@ -87,15 +93,21 @@ def _timed(name: str, part: Callable[[], Iterable[Suite]]) -> Iterator[Suite]:
         start = time.monotonic()
 
 
-def _measured(bench: Path) -> str:
-    def told(*words: str | Path) -> str:
-        done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=True)
-        return done.stdout.strip()
+def _told(*words: str | Path) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=True)
+    return done.stdout.strip()
 
-    machine = json.loads(told(bench, "--machine"))["id"]
-    head, built = told("git", "rev-parse", "--short", "HEAD"), told(bench, "--commit")
+
+def _measured(bench: Path) -> str:
+    machine = json.loads(_told(bench, "--machine"))["id"]
+    head, built = _told("git", "rev-parse", "--short", "HEAD"), _told(bench, "--commit")
     by = "" if built.startswith(head) else f", with bench of {built},"
     return f"Run at commit {head}{by} on `{machine}`, by the CPU's kernels alone."
+
+
+def _is_commit() -> bool:
+    """Whether what runs is that of the commit; no part reads a page."""
+    return not _told("git", "status", "--porcelain", "--untracked-files=no", ".", ":!docs")
 
 
 def main() -> int:
@@ -107,14 +119,21 @@ def main() -> int:
     parts = _parts(bench)
     if unknown := set(asked.only) - set(parts):
         parser.error(f"there is no part {min(unknown)!r}; choose from {', '.join(parts)}")
-    suites = [suite for name in asked.only or parts for suite in _timed(name, parts[name])]
+    timed: dict[str, Callable[[], Iterable[Suite]]] = {
+        name: partial(_timed, name, parts[name]) for name in asked.only or parts
+    }
+    measured = _measured(bench)
+    try:
+        if asked.only:
+            suites = [suite for part in timed.values() for suite in part()]
+            print(page.text_of(suites, measured))
+        else:
+            suites = page.written(_PAGE, measured, timed, Kept(_KEPT, measured, _is_commit()))
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C; what has finished is kept", file=sys.stderr)
+        return _STOPPED
     if lacking := intervals.lacking():
         print(lacking)
-    text = page.text_of(suites, _measured(bench))
-    if asked.only:
-        print(text)
-    else:
-        _PAGE.write_text(text, encoding="utf-8")
     return int(any(suite.of("different", "fault") for suite in suites))
 
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
-from tools.outside.results import Suite
+from tools.outside.results import Kept, Suite
 
 _WIDTH = 120
 _MOST_REASONS = 15
@@ -25,10 +26,29 @@ def text_of(suites: Sequence[Suite], measured: str) -> str:
     return "\n".join([*_lines(suites, measured), ""])
 
 
+def written(
+    path: Path, measured: str, parts: dict[str, Callable[[], Iterable[Suite]]], kept: Kept
+) -> list[Suite]:
+    """The suites of all parts, each in the page as soon as it is there. Parts that are kept do not
+    run again."""
+    suites: list[Suite] = []
+    left = list(parts)
+    for name, part in parts.items():
+        before = len(suites)
+        left.remove(name)
+        for suite in kept.suites(name) or part():
+            suites.append(suite)
+            note = f" Still to run: {', '.join(left)}." if left else ""
+            path.write_text(text_of(suites, measured + note), encoding="utf-8")
+        kept.keep(name, suites[before:])
+    return suites
+
+
 def _lines(suites: Sequence[Suite], measured: str) -> Iterator[str]:
     yield f"{_TITLE}\n"
     yield from _wrapped(_MEANING)
-    yield f"\n{measured}"
+    yield ""
+    yield from _wrapped(measured)
     yield ""
     heads = ("cases", "equal", "refused", "different", "fault", "no question", "seconds")
     yield f"| suite | version | {' | '.join(heads)} |"

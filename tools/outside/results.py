@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Literal
 
 # "fault": a traceback, an error told as if it were a refusal, or a file that is taken in and then
@@ -73,6 +75,31 @@ class Suite:
         for verdict in self.of("refused"):
             kinds.setdefault(_kind(verdict.reason), []).append(verdict.case)
         return sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0]))
+
+
+class Kept:
+    """Parts that have finished, in files of this folder: the next run has them if it is `measured`
+    alike, at a commit."""
+
+    def __init__(self, folder: Path, measured: str, is_commit: bool) -> None:
+        self._folder, self._measured = folder, measured if is_commit else ""
+
+    def suites(self, part: str) -> list[Suite]:
+        """None where the part has not finished."""
+        file = self._folder / f"{part}.json"
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        if not self._measured or kept.get("measured") != self._measured:
+            return []
+        verdicts = [[Verdict(**verdict) for verdict in each["verdicts"]] for each in kept["suites"]]
+        return [
+            Suite(**{**each, "verdicts": of_suite})
+            for each, of_suite in zip(kept["suites"], verdicts, strict=True)
+        ]
+
+    def keep(self, part: str, suites: Sequence[Suite]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        kept = {"measured": self._measured, "suites": [asdict(suite) for suite in suites]}
+        (self._folder / f"{part}.json").write_text(json.dumps(kept), encoding="utf-8")
 
 
 def whole(name: str, part: Callable[[], Iterable[Suite]]) -> Iterator[Suite]:

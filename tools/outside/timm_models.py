@@ -51,10 +51,10 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
 
 def _of_model(name: str, networks: dict[str, dict[str, Any]]) -> Verdict:
     torch.manual_seed(0)
-    model = timm.create_model(name)
-    wanted = Input(tuple(model.pretrained_cfg["input_size"]))
-    make: Callable[[], nn.Module] = partial(readied, model, name, wanted)
     try:
+        model = timm.create_model(name)
+        wanted = Input(tuple(model.pretrained_cfg["input_size"]))
+        make: Callable[[], nn.Module] = partial(readied, model, name, wanted)
         came = imported(make, [wanted], source=name, name=name, loss_function="cross-entropy")
     except Refused as refused:
         return of_refusal(name, str(refused))

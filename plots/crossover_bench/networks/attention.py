@@ -42,7 +42,8 @@ class Scores:
     scale: float = 1.0
     causal: bool = False
     are_weights: bool = False  # after the softmax
-    is_joined: bool = False  # seen as [batch heads, time, time]
+    # The first dimensions of [batch heads, time, time], or of [batch windows, heads, time, time].
+    joined: tuple[int, ...] = ()
 
     @property
     def usual_scale(self) -> float:
@@ -51,30 +52,37 @@ class Scores:
 
 def product(at: At, left: Any, right: Any) -> Any:
     if isinstance(left, Scores) and left.are_weights and isinstance(right, Value):
-        return of_weights(at, left, _apart(right) if left.is_joined else right)
+        return of_weights(at, left, apart(right))
     query, key = (
         operand if isinstance(operand, Scaled) else Scaled(as_layers(at, operand), 1.0, at)
         for operand in (left, right)
     )
-    is_joined = query.value.places.ndim == 3 and len(query.value.places) > BATCH
-    if is_joined:
-        query, key = (replace(part, value=_apart(part.value)) for part in (query, key))
     ranks = {query.value.places.ndim, key.value.places.ndim}
     if ranks not in ({3}, {4}):
         raise at.refused("two layers' results can be multiplied as sequences or heads of them")
     turned = key.value.seen_as(key.value.places.swapaxes(-1, -2))
-    return Scores(query.value, turned, query.factor * key.factor, is_joined=is_joined)
+    return scores_of(query.value, turned, scale=query.factor * key.factor)
 
 
-def _apart(value: Value) -> Value:
-    """[batch heads, ...] as [batch, heads, ...]."""
+def scores_of(query: Value, key: Value, **settings: Any) -> Scores:
+    """Windows of an image, or heads, that lie in the batch are more heads of each sample."""
+    parts = apart(query), apart(key)
+    joined = () if parts[0] is query else query.places.shape[:-2]
+    return Scores(*parts, joined=joined, **settings)
+
+
+def apart(value: Value) -> Value:
+    """[batch heads, time, ...], or [batch windows, heads, time, ...], as [batch, heads, ...]."""
     seen = value.places
-    return value.seen_as(seen.reshape(BATCH, -1, *seen.shape[1:])) if seen.ndim == 3 else value
+    if len(seen) <= BATCH or len(seen) % BATCH:
+        return value
+    return value.seen_as(seen.reshape(BATCH, -1, *seen.shape[-2:]))
 
 
-def _together(value: Value, is_joined: bool) -> Value:
+def together(value: Value, joined: tuple[int, ...]) -> Value:
+    """Undoes it."""
     seen = value.places
-    return value.seen_as(seen.reshape(-1, *seen.shape[2:])) if is_joined else value
+    return value.seen_as(seen.reshape(*joined, *seen.shape[2:])) if joined else value
 
 
 def scaled(at: At, operand: Any, factor: Any) -> Value | Scores | Scaled:
@@ -186,7 +194,8 @@ def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:
 
 def softmax(at: At, operand: Any, axis: int) -> Any:
     if isinstance(operand, Scores) and not operand.are_weights:
-        if axis not in (-1, operand.query.places.ndim - 1 - operand.is_joined):
+        rank = len(operand.joined) + 2 if operand.joined else operand.query.places.ndim
+        if axis not in (-1, rank - 1):
             raise at.refused(f"its dimension is {axis}, and can only be the last of scores")
         return replace(operand, are_weights=True)
     value = as_layers(at, operand)
@@ -211,7 +220,7 @@ def as_layers(at: At, operand: Any) -> Value:
         given = products.softmax(at.build, at, given, operand.causal)
     elif operand.causal:
         raise at.refused("masked scores can only be read by a softmax")
-    return _together(given, operand.is_joined)
+    return together(given, operand.joined)
 
 
 def _scores(at: At, operand: Any) -> Scores:
@@ -235,6 +244,6 @@ def of_weights(at: At, scores: Scores, value: Value) -> Value:
             causal = non_defaults(causal=(scores.causal, False))
             given = at.build.layer(at, "attention", [query], num_heads=heads, **causal)
             places = given.places.reshape(time, batch, heads, -1).transpose(1, 2, 0, 3)
-            return _together(given.seen_as(places), scores.is_joined)
-    weights = as_layers(at, replace(scores, is_joined=False))
-    return _together(products.matmul(at.build, at, weights, value), scores.is_joined)
+            return together(given.seen_as(places), scores.joined)
+    weights = as_layers(at, replace(scores, joined=()))
+    return together(products.matmul(at.build, at, weights, value), scores.joined)

@@ -90,9 +90,16 @@ class Builder(Steps):
             _check_window(at, kind, settings)
         return self.layer(at, kind, [value.image], parameters, **settings).as_line_if(value)
 
-    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: float) -> Value:
-        """Batch normalization of images, of lines, or of vectors."""
+    def batch_norm(self, at: Place, value: Value, parameters: Sequence[Any], **eps: Any) -> Value:
+        """Batch normalization of images, of lines, of vectors, or of a sequence's rows, which is
+        that of a line."""
         is_vector = len(value.shape) == 2 and value.places.ndim == 2
+        rows = self.sequence(at, value) if value.places.ndim == 2 and not is_vector else value
+        if rows.places.ndim == 2 and rows.time_first and rows.rows is not None:
+            line = self.image_of(at, rows, 1, 0).seen_as(_as_line(rows).places)
+            return self.layer(at, "batch_norm", [line.plain], parameters, **eps).seen_as(
+                line.places
+            )
         layer = self.rowwise if is_vector else self.image
         return layer(at, "batch_norm", value, parameters, **eps)
 

@@ -19,7 +19,7 @@ from crossover_bench.networks import attention, root_mean_square
 from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.onnx_batch import Batch
 from crossover_bench.networks.onnx_node import NO_LAYER, Node, same_numbers
-from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu
+from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu, OneHot, goes_on
 from crossover_bench.networks.onnx_states import note_of, without_first_states
 from crossover_bench.networks.slices import joined
 from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
@@ -55,7 +55,7 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
                 f"{path} has opset {opset}, and onnx makes no {least} of it: {in_short(error)}"
             ) from error
     _without_names(model.graph)
-    _sums_of_two(model.graph)
+    _of_two_at_a_time(model.graph)
     # Of a new network the folded biases are zero, and that exporter leaves them out.
     if "Conv" in kinds and "BatchNormalization" not in kinds and not as_is:
         raise Refused(
@@ -67,13 +67,17 @@ def loaded(path: Path, as_is: bool) -> onnx.ModelProto:
     return model
 
 
-def _sums_of_two(graph: onnx.GraphProto) -> None:
-    """Writes each Sum, of however many values, as Add of two at a time."""
+_OF_TWO = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+
+
+def _of_two_at_a_time(graph: onnx.GraphProto) -> None:
+    """Writes each Sum, Max and Min, of however many values, as nodes of two."""
     nodes = list(graph.node)
     taken = {name for node in nodes for name in (*node.input, *node.output)}
     del graph.node[:]
     for node in nodes:
-        if node.op_type != "Sum" or node.domain not in ("", "ai.onnx") or len(node.input) < 2:
+        kind = _OF_TWO.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        if kind is None or len(node.input) < 2:
             graph.node.append(node)
             continue
         so_far = node.input[0]
@@ -81,7 +85,7 @@ def _sums_of_two(graph: onnx.GraphProto) -> None:
             is_last = place == len(node.input) - 1
             result = node.output[0] if is_last else _free(f"{node.output[0]}_{place}", taken)
             graph.node.append(
-                onnx.helper.make_node("Add", [so_far, other], [result], name=node.name)
+                onnx.helper.make_node(kind, [so_far, other], [result], name=node.name)
             )
             so_far = result
 
@@ -93,7 +97,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-_KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu)
+_KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu, OneHot)
 
 
 class Graph:
@@ -127,6 +131,8 @@ class Graph:
         given = self.values.get(graph.output[self.place].name)
         if isinstance(given, (attention.Scores, attention.Scaled)):
             given = attention.as_layers(Node(self, graph.node[-1]), given)
+        if isinstance(given, root_mean_square.Partial):
+            given = root_mean_square.as_layers(Node(self, graph.node[-1]), given)
         if not isinstance(given, Value):
             raise Refused("the network's output does not depend on its input")
         self.output = self.build.as_output(Node(self, graph.node[-1]), given)
@@ -270,11 +276,13 @@ class Graph:
 
     def _add(self, node: onnx.NodeProto) -> None:
         call = Node(self, node)
-        if node.op_type not in OF_SCORES:
-            for name, given in zip(node.input, call.inputs, strict=True):
-                if isinstance(given, (attention.Scores, attention.Scaled)):
-                    self.values[name] = attention.as_layers(call, given)
-            call = Node(self, node)
+        for name, given in zip(node.input, call.inputs, strict=True):
+            is_of_scores = isinstance(given, (attention.Scores, attention.Scaled))
+            if is_of_scores and node.op_type not in OF_SCORES:
+                self.values[name] = attention.as_layers(call, given)
+            if isinstance(given, root_mean_square.Partial) and not goes_on(call, given):
+                self.values[name] = root_mean_square.as_layers(call, given)
+        call = Node(self, node)
         call.inputs = self.batch.of(node, call.inputs)
         depends = any(isinstance(given, _KNOWN_LATER) for given in call.inputs)
         if node.op_type == "Shape" or not depends:

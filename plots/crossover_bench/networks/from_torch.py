@@ -52,8 +52,9 @@ class Call(calls.Call):
 
     def shifts(self, layer: str, parameter: Any) -> None:
         super().shifts(layer, parameter)
-        self._graph.used[parameter] = layer
-        self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
+        if layer in self._graph.origins:  # else it is of this call, which is noted
+            self._graph.used[parameter] = layer
+            self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
 
     def is_used(self, parameter: Any) -> bool:
         return parameter in self._graph.used

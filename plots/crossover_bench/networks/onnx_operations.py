@@ -35,6 +35,25 @@ class Gelu:
     factor: float = 1.0
 
 
+@dataclass(frozen=True)
+class OneHot:
+    """Rows of zeros with a one where a token is. No layer gives them; their product by a table is
+    an embedding."""
+
+    tokens: Value
+
+
+def _equal(node: Node) -> OneHot:
+    index = 0 if isinstance(node.inputs[0], Value) else 1
+    tokens, numbers = node.value(index), node.weight(1 - index)
+    seen, _ = np.broadcast_arrays(tokens.places, numbers)
+    each = np.arange(seen.shape[-1])
+    is_one = (seen == seen[..., :1]).all() and np.array_equal(numbers.ravel(), each)
+    if tokens.layer not in node.build.tokens or not is_one:
+        raise node.refused("it can only say of tokens which of all each is")
+    return OneHot(tokens.seen_as(seen[..., 0]))
+
+
 def _erf(node: Node) -> Gelu:
     scaled, factor = node.inputs[0], 1 / math.sqrt(2)
     is_scaled = isinstance(scaled, attention.Scaled)
@@ -103,6 +122,20 @@ def _clip(node: Node) -> Any:
     return node.call("clamp", self=node.inputs[0], min=least, max=most)
 
 
+def _of_two(operation: str, held: str) -> Callable[[Node], Any]:
+    """The larger or the smaller of two results, or of a result and a number."""
+
+    def layers(node: Node) -> Any:
+        both = _pair(node)
+        bound = next((each for each in both.values() if isinstance(each, float)), None)
+        if bound is None:
+            return node.call(operation, **both)
+        value = next(each for each in both.values() if each is not bound)
+        return node.call("clamp", self=value, **{held: bound})
+
+    return layers
+
+
 def _pad(node: Node) -> Value:
     node.only(mode=("constant", "reflect", "edge", "wrap"))
     value, zeros, fill = node.value(), node.weight(1), node.constant(2)
@@ -127,7 +160,9 @@ def _around(ends: Sequence[int]) -> np.ndarray:
     return np.hstack([np.zeros((2, 2), dtype=int), np.reshape(ends, (2, -1))])
 
 
-def _cast(node: Node) -> Value:
+def _cast(node: Node) -> Value | OneHot:
+    if isinstance(node.inputs[0], OneHot):
+        return node.inputs[0]
     numbers = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
     if node.get("to") not in numbers or node.value().layer in node.build.tokens:
         raise node.refused("it makes another type of a result, which no layer does")
@@ -161,6 +196,8 @@ def _matmul(node: Node) -> Any:
         return node.call("matmul", self=left, other=right)
     if right.ndim != 2:
         raise node.refused(f"its weights are {list(right.shape)}, and can only be a matrix")
+    if isinstance(left, OneHot):
+        return node.call("embedding", weight=node.parameter(1), indices=left.tokens)
     return _linear(node, right.T, None)
 
 
@@ -202,20 +239,16 @@ def _add(node: Node) -> Any:
     return node.call("add", **_pair(node, attention.Scores, attention.Scaled))
 
 
-def _number(node: Node, constant: np.ndarray) -> float:
-    if constant.size != 1:
-        raise node.refused(
-            f"it reads constants {list(constant.shape)}, of which a file does not say whether they "
-            "are trained; one number can be subtracted, or divided by"
-        )
-    return exact(constant)
+def _untrained(node: Node) -> dict[str, Any]:
+    """Both inputs where constants are no parameters: PyTorch exports none of those as what is
+    subtracted, or divided by."""
+    numbers = [exact(given) for given in node.inputs]
+    both = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in numbers]
+    return dict(zip(("self", "other"), both, strict=True))
 
 
 def _sub(node: Node) -> Any:
-    for constant in node.inputs:
-        if isinstance(constant, np.ndarray):
-            _number(node, constant)
-    return node.call("sub", **_pair(node))
+    return node.call("sub", **_untrained(node))
 
 
 def _of_channels(node: Node, index: int, constant: np.ndarray) -> Step | None:
@@ -252,9 +285,7 @@ def _div(node: Node) -> Any:
     is_inverse = isinstance(left, np.ndarray) and (left == 1).all()
     if isinstance(right, root_mean_square.Partial) and is_inverse:
         return node.call("reciprocal", self=right)
-    if isinstance(right, np.ndarray):
-        _number(node, right)
-    return node.call("div", **_pair(node))
+    return node.call("div", **_untrained(node))
 
 
 def _where(node: Node) -> Any:
@@ -411,13 +442,27 @@ def _global_max(node: Node) -> Any:
 
 def _reduced(operation: str) -> Callable[[Node], Any]:
     def layers(node: Node) -> Any:
-        value, axes, keeps = node.inputs[0], node.axes, bool(node.get("keepdims", 1))
-        is_partial = isinstance(value, root_mean_square.Partial)
-        if is_partial and not (keeps and axes in ([-1], [value.of.places.ndim - 1])):
-            raise node.refused("the mean of squares can only be over the last dimension, kept")
-        return node.call(operation, self=value, dim=axes, keepdim=keeps)
+        keeps = bool(node.get("keepdims", 1))
+        return node.call(operation, self=node.inputs[0], dim=node.axes, keepdim=keeps)
 
     return layers
+
+
+_OF_NORM = {"ReduceMean": "mean", "Add": "add", "Mul": "mul", "Div": "div"}
+
+
+def goes_on(node: Node, partial: root_mean_square.Partial) -> bool:
+    """Whether the node is the next step of an rms_norm."""
+    kind, arguments = node.node.op_type, list(node.inputs)
+    operation = _OF_NORM.get(kind, kind.lower())
+    if kind == "ReduceMean":
+        is_last = node.axes in ([-1], [partial.of.places.ndim - 1])
+        arguments = [partial, [-1] if is_last else node.axes, bool(node.get("keepdims", 1))]
+    elif kind == "Div" and isinstance(arguments[0], np.ndarray) and (arguments[0] == 1).all():
+        operation = "reciprocal"
+    elif kind in _OF_NORM:
+        arguments = list(_pair(node).values())
+    return root_mean_square.goes_on(partial, operation, arguments)
 
 
 def _batch_norm(node: Node) -> Any:
@@ -553,8 +598,11 @@ NODES: dict[str, Callable[[Node], Any]] = {
         "log_softmax", self=node.inputs[0], dim=node.get("axis", -1)
     ),
     "Clip": _clip,
+    "Max": _of_two("maximum", "min"),
+    "Min": _of_two("minimum", "max"),
     "Pad": _pad,
     "Cast": _cast,
+    "Equal": _equal,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "MatMul": _matmul,

@@ -47,7 +47,7 @@ def _as_states(name: str, readers: dict[str, _Reads], outputs: set[str]) -> _Rea
         if place in STATES.get(node.op_type, ()):
             reads.append((node, place))
             continue
-        if node.op_type not in VIEWS or place or outputs.intersection(node.output):
+        if node.op_type not in (*VIEWS, "Gather") or place or outputs.intersection(node.output):
             return None
         for seen in node.output:
             further = _as_states(seen, readers, outputs)

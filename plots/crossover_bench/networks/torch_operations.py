@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from crossover_bench.networks import (
     trained,
 )
 from crossover_bench.networks.builder import At
-from crossover_bench.networks.calls import Call, NoLayers
+from crossover_bench.networks.calls import Call, NoLayers, Parameter
 from crossover_bench.networks.values import Value, both, non_defaults, pair
 from crossover_bench.networks.windows import Padded, global_max, padded, padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
@@ -81,20 +82,39 @@ def _log_sigmoid(call: Call) -> Value:
     return attention.affine(call, call.build.elementwise(call, "softplus", turned), -1.0, 0)
 
 
+_LARGEST = float(np.finfo(np.float32).max)  # a bound that holds nothing
+
+
 def _held(call: Call) -> Value:
     """Limits numbers to a range, as hardtanh and clamp do."""
-    least, most = list(call.arguments.values())[1:3]
-    if (least, most) == (0, None):
+    bounds = list(call.arguments.values())[1:3]
+    if bounds == [0, None]:
         return call.build.elementwise(call, "relu", call.value())
+    least, most = (
+        _LARGEST * sign if b is None else b for b, sign in zip(bounds, (-1, 1), strict=True)
+    )
     if not all(isinstance(bound, (int, float)) for bound in (least, most)) or least >= most:
         raise call.refused(
             f"it holds numbers between {least} and {most}, and these can only be two numbers, "
             "the smaller first"
         )
+    least, most = max(float(least), -_LARGEST), min(float(most), _LARGEST)
+    if (least, most) == (-_LARGEST, _LARGEST):
+        return call.value()
     if (least, most) == (0, 6):
         return call.build.elementwise(call, "relu6", call.value())
-    settings = non_defaults(min_val=(float(least), -1.0), max_val=(float(most), 1.0))
+    settings = non_defaults(min_val=(least, -1.0), max_val=(most, 1.0))
     return call.build.elementwise(call, "hardtanh", call.value(), **settings)
+
+
+def _larger(call: Call) -> Value:
+    """The larger of two results, or the smaller: the first, and what the other has more or less."""
+    sign = 1.0 if call.operation == "maximum" else -1.0
+    left, right = (attention.as_layers(call, call[name]) for name in ("self", "other"))
+    less = attention.affine(call, left, -sign, 0)
+    more = attention.affine(call, right, sign, 0)
+    more = call.build.elementwise(call, "relu", call.build.sum(call, more, less))
+    return call.build.sum(call, left, attention.affine(call, more, sign, 0))
 
 
 def _gelu(call: Call) -> Value:
@@ -197,6 +217,19 @@ def _upsample(call: Call) -> Value:
     before = value.places.shape[2:]
     sizes = call["output_size"] or [a * b for a, b in zip(before, factors, strict=True)]
     return call.build.upsampled(call, value, sizes)
+
+
+def _resampled(call: Call) -> Any:
+    """An image, or a parameter that is one, whose pixels are interpolated: where its size stays,
+    each is itself."""
+    read, sizes = next(iter(call.arguments.values())), call["output_size"]
+    image = read.seen if isinstance(read, Parameter) else attention.as_layers(call, read)
+    before = list(image.places.shape[2:])
+    if sizes is None:
+        sizes = [int(a * b) for a, b in zip(before, call["scale_factors"], strict=True)]
+    if list(sizes) != before:
+        raise call.refused(f"it interpolates between pixels, from {before} to {list(sizes)}")
+    return read
 
 
 def _check_batch(call: Call) -> None:
@@ -322,6 +355,24 @@ def _row_norm(call: Call) -> Value:
     return call.build.rowwise(call, call.operation, call.value(), weight + bias, **settings)
 
 
+def _norm(call: Call) -> Value:
+    """The root of the sum of squares."""
+    call.only(ord=2)
+    value = call.value()
+    squares = call.build.product(call, value, value)
+    mean = call.build.mean(call, squares, call["dim"] or [], call["keepdim"])
+    summed = attention.affine(call, mean, value.places.size / mean.places.size, 0)
+    return call.build.elementwise(call, "sqrt", summed)
+
+
+def _term_and_product(call: Call) -> Any:
+    call.only(value=1)
+    product, total = copy(call), copy(call)
+    product.arguments = {"self": call["tensor1"], "other": call["tensor2"]}
+    total.arguments = {"self": call["self"], "other": arithmetic.mul(product), "alpha": 1}
+    return arithmetic.add(total)
+
+
 def _stack(call: Call) -> Value:
     parts = [attention.as_layers(call, part) for part in call["tensors"]]
     dim = call["dim"] % (parts[0].places.ndim + 1)
@@ -329,9 +380,13 @@ def _stack(call: Call) -> Value:
     return call.build.concatenation(call, wider, dim)
 
 
-def _cat(call: Call) -> Value:
-    """A parameter in front of a sequence is its class token."""
+def _cat(call: Call) -> Any:
+    """A parameter in front of a sequence is its class token; parts of one are that one."""
     parts, dim = call["tensors"], call["dim"]
+    names = {part.name for part in parts if isinstance(part, Parameter) and not part.calculated}
+    if len(names) == 1 and all(isinstance(part, Parameter) for part in parts):
+        seen = np.concatenate([part.seen.places for part in parts], dim)
+        return replace(parts[0], seen=parts[0].seen.seen_as(seen))
     if len(parts) == 2 and isinstance(parts[1], Value) and not isinstance(parts[0], Value):
         name, token = call.table("tensors", 0)
         value = call.build.sequence(call, parts[1])
@@ -342,16 +397,18 @@ def _cat(call: Call) -> Value:
 def _attention(call: Call) -> Value:
     call.only(enable_gqa=False)
     query, key, value = (call.value(name) for name in ("query", "key", "value"))
-    scores = attention.Scores(query, key, causal=bool(call["is_causal"]))
+    scores = attention.scores_of(query, key, causal=bool(call["is_causal"]))
+    value = attention.apart(value)
     scores = replace(scores, scale=call["scale"] or scores.usual_scale)
     if call["attn_mask"] is not None:
         scores = attention.masked(call, scores, attention.hidden_by(call, call["attn_mask"]))
     scores = replace(scores, are_weights=True)
     if call["dropout_p"] == 0:
         return attention.of_weights(call, scores, value)
-    weights = attention.as_layers(call, scores)
+    weights = attention.as_layers(call, replace(scores, joined=()))
     weights = call.build.elementwise(call, "dropout", weights, p=call["dropout_p"])
-    return products.matmul(call.build, call, weights, value)
+    given = products.matmul(call.build, call, weights, value)
+    return attention.together(given, scores.joined)
 
 
 def _product(call: Call) -> Any:
@@ -476,7 +533,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     "cos": _cos,
     **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
     "gelu": _gelu,
-    **dict.fromkeys(("hardtanh", "clamp"), _held),
+    **dict.fromkeys(("hardtanh", "clamp", "clamp_min"), _held),
+    **dict.fromkeys(("maximum", "minimum"), _larger),
     "leaky_relu": _leaky_relu,
     **dict.fromkeys(("elu", "selu"), _elu),
     "softplus": _softplus,
@@ -489,6 +547,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **{f"conv{d}": _conv2d for d in ("1d", "2d")},
     **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
     **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
+    **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d"), _resampled),
+    **{f"_upsample_{kind}2d_aa": _resampled for kind in ("bilinear", "bicubic")},
     **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
     **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},
     **{f"adaptive_{of}_pool{d}": _adaptive_pool for of in ("avg", "max") for d in ("1d", "2d")},
@@ -497,6 +557,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("batch_norm", "group_norm", "instance_norm"), _channel_norm),
     **dict.fromkeys(("layer_norm", "rms_norm"), _row_norm),
     "add": arithmetic.add,
+    "addcmul": _term_and_product,
+    "linalg_vector_norm": _norm,
     **dict.fromkeys(("sub", "rsub"), arithmetic.sub),
     "cat": _cat,
     "stack": _stack,

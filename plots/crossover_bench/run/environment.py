@@ -65,7 +65,7 @@ DOWNLOADS = {
         )
         for framework in FRAMEWORKS.values()
     },
-    "requirements-outside.txt": Download(65),
+    "requirements-outside.txt": Download(61),
     "requirements-cudnn-frontend.txt": Download(2),
     "requirements-cudnn.txt": Download(440, _WITHOUT_WHEELS),
     "requirements-cuda.txt": Download(930, _WITHOUT_WHEELS),

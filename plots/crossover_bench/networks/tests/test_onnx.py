@@ -168,13 +168,24 @@ def test_vectors_of_several_inputs(capsys, tmp_path):
 
 
 def made(
-    path: Path, nodes: list[Any], constants: dict[str, np.ndarray], opset: int = 17, **sizes: Any
+    path: Path,
+    nodes: list[Any],
+    constants: dict[str, np.ndarray],
+    opset: int = 17,
+    tokens: bool = False,
+    **sizes: Any,
 ) -> Path:
+    """`sizes`: of each input, and the names of outputs as y."""
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    kind_of_x = onnx.TensorProto.INT64 if tokens else kind
+    inputs = {"x": ["n", 4]} | {name: size for name, size in sizes.items() if name != "y"}
     graph = helper.make_graph(
         nodes,
         "net",
-        [helper.make_tensor_value_info("x", kind, sizes.get("x", ["n", 4]))],
+        [
+            helper.make_tensor_value_info(name, kind_of_x if name == "x" else kind, size)
+            for name, size in inputs.items()
+        ],
         [helper.make_tensor_value_info(name, kind, ["n", "m"]) for name in sizes.get("y", ["y"])],
         [onnx.numpy_helper.from_array(value, name) for name, value in constants.items()],
     )
@@ -220,7 +231,6 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
-        (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("LRN", ["x"], {"size": 4}), {}, "size is 4, and can only be odd"),
         (("Add", ["x", "w"], {}), WEIGHT, "[4, 3] and [2, 4], do not meet"),
     ],
@@ -608,7 +618,12 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
             ["affine", "pad", "affine"],
         ),
         (("GlobalMaxPool", {}), {}, ["max_pool2d", "max_pool2d", "flatten"]),
+        *((((kind, {}), {"bound": np.float32(0.5)}, ["hardtanh"])) for kind in ("Max", "Min")),
         (("Add", {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"]),
+        *(
+            ((kind, {}), {"each": numbers(1, 4, 1, 1)}, ["slice", "flatten", "affine"] * 4)
+            for kind in ("Sub", "Div")
+        ),
     ],
 )
 def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
@@ -621,6 +636,46 @@ def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
     ]
     path = made(tmp_path / "net.onnx", nodes, constants, 19, x=[1, 4, 20, 18])
     assert kinds(imported(capsys, path))[: len(layers)] == layers
+
+
+def test_the_largest_of_several_reads_a_root_of_squares(capsys, tmp_path):
+    """Squares that do not go on as a normalization by them."""
+    node = onnx.helper.make_node
+    nodes = [
+        node("Sin", ["x"], ["s"]),
+        *(node("Pow", [name, "two"], [f"{name}2"]) for name in "xs"),
+        node("Add", ["x2", "s2"], ["sum"]),
+        node("Sqrt", ["sum"], ["root"]),
+        node("Max", ["root", "s", "half"], ["largest"]),
+        node("Min", ["largest", "x"], ["y"]),
+    ]
+    constants = {"two": np.float32(2), "half": np.float32(0.5)}
+    described = imported(capsys, made(tmp_path / "net.onnx", nodes, constants))
+    larger = ["affine", "add", "relu", "add"]
+    roots = ["sin", "multiply", "multiply", "add", "sqrt"]
+    smaller = ["affine", "add", "relu", "affine", "add"]
+    assert kinds(described) == [*roots, *larger, "hardtanh", *smaller]
+
+
+def test_tokens_as_rows_of_zeros_and_a_one_are_an_embedding(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [
+        node("Unsqueeze", ["x", "last"], ["column"]),
+        node("Equal", ["column", "each"], ["is"]),
+        node("Cast", ["is"], ["one"], to=onnx.TensorProto.FLOAT),
+        node("MatMul", ["one", "table"], ["rows"]),
+        node("Transpose", ["rows"], ["line"], perm=[0, 2, 1]),
+        node("GlobalMaxPool", ["line"], ["largest"]),
+        node("Flatten", ["largest"], ["y"]),
+    ]
+    constants = {"last": np.array([2]), "each": np.arange(9), "table": numbers(9, 4)}
+    path = made(tmp_path / "net.onnx", nodes, constants, tokens=True, x=["n", 5])
+    flags = [MSE, "--input-type=tokens:9"]
+    wanted = ["embedding", "to_image", "max_pool2d", "flatten"]
+    assert kinds(imported(capsys, path, *flags)) == wanted
+    constants["each"] = np.arange(1, 10)
+    path = made(tmp_path / "net.onnx", nodes, constants, tokens=True, x=["n", 5])
+    assert "it can only say of tokens which of all each is" in refused(capsys, path, *flags)
 
 
 def test_caffes_factors_are_those_of_the_normalization(capsys, tmp_path):

@@ -75,6 +75,19 @@ def test_first_states_that_are_inputs_are_zero(capsys, tmp_path, kind, count):
     assert f"({' and '.join(names[1:])}), are zero here, as at the beginning" in given.err
 
 
+def test_both_first_states_may_be_parts_of_an_input(capsys, tmp_path):
+    node = onnx.helper.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2])]
+    for at in "01":
+        nodes += [node("Gather", ["states", at], [f"part {at}"], axis=0)]
+    read = ["t", "w", "r", "b", "", "part 0", "part 1"]
+    nodes += [node("LSTM", read, ["", "h"], hidden_size=6), node("Squeeze", ["h", "0"], ["y"])]
+    constants = {"w": numbers(1, 24, 5), "r": numbers(1, 24, 6), "b": numbers(1, 48)}
+    constants |= {"0": np.array([0]), "1": np.array([1])}
+    path = made(tmp_path / "net.onnx", nodes, constants, x=["n", 7, 5], states=[2, "n", 6])
+    assert "lstm" in kinds(imported(capsys, path, MSE))
+
+
 def test_a_first_state_that_more_reads_stays_an_input(capsys, tmp_path):
     node = onnx.helper.make_node
     nodes = [

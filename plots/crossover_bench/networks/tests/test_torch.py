@@ -425,7 +425,9 @@ NO_LAYER: dict[str, nn.Module] = {
     "(pad, zoo.py:{}): it adds -inf around an image": nn.ConstantPad2d(1, -float("inf")),
     "padding is 1, and can only be below 1": nn.Conv2d(2, 4, 1, padding=1),
     "images of 16 by 16 can only become larger by whole factors": nn.Upsample(size=(32, 24)),
-    "(upsample_bilinear2d, zoo.py:{}): there is no such layer": nn.UpsamplingBilinear2d(size=32),
+    "(upsample_bilinear2d, zoo.py:{}): it interpolates between pixels": nn.UpsamplingBilinear2d(
+        size=32
+    ),
     "output_padding is 2, and can only be below the stride": nn.ConvTranspose2d(
         2, 4, 3, stride=2, output_padding=2, dilation=3
     ),

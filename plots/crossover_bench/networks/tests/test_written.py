@@ -73,6 +73,19 @@ def patches(m, x):
     return m.out(m.fc(x).mean(1))
 
 
+def trained(*shape):
+    return nn.Parameter(torch.randn(shape))
+
+
+def resampled_positions(m, x, size=(2, 2)):
+    """As timm does where an image may have any size."""
+    first, others = m.positions[:, :1], m.positions[:, 1:].view(1, 2, 2, 5).permute(0, 3, 1, 2)
+    others = nn.functional.interpolate(others, size, mode="bicubic", antialias=True)
+    table = torch.cat([first, others.permute(0, 2, 3, 1).reshape(1, -1, 5)], 1)
+    y = m.conv(x).flatten(2).transpose(1, 2)
+    return (torch.cat([m.cls.expand(len(x), -1, -1), y], 1) + table).mean(1)
+
+
 COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
     "to a device": (lambda m, x: m.fc(x.to("cpu").float()), ROWS, ROW, "linear"),
     "to a type": (lambda m, x: m.fc(x.to(m.fc.weight.dtype)), ROWS, ROW, "linear"),
@@ -169,6 +182,28 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         lambda m, x: -m.fc(x) - m.fc2(x).clamp(min=0),
         *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW),
         "linear affine linear relu affine add",
+    ),
+    "the larger and the smaller": (
+        lambda m, x: torch.maximum(y := m.fc(x), torch.minimum(z := m.fc2(x), y)) + z.clamp(max=1),
+        *(ROWS | {"fc2": nn.Linear(20, 3)}, ROW),
+        "linear linear affine add relu affine add affine add relu add hardtanh add",
+    ),
+    "a norm over places": (
+        lambda m, x: ((y := m.a(x)) / (y.norm(dim=(2, 3), keepdim=True) + 1)).mean((2, 3)),
+        {"a": nn.Conv2d(3, 4, 7)},
+        IMAGE,
+        "conv2d multiply global_avg_pool2d affine sqrt affine reciprocal multiply "
+        "global_avg_pool2d",
+    ),
+    "a term and a product": (
+        lambda m, x: torch.addcmul(m.a(x), m.a(x), torch.addcmul(m.q, m.p, m.a(x))).mean((2, 3)),
+        {"a": nn.Conv2d(3, 4, 7), "p": trained(4, 1, 1), "q": trained(4, 1, 1)},
+        *(IMAGE, "conv2d conv2d conv2d conv2d multiply add global_avg_pool2d"),
+    ),
+    "norm of a sequence's rows": (
+        lambda m, x: m.norm((y := m.table(x)).flatten(0, 1)).reshape_as(y).mean(1),
+        TABLE | {"norm": nn.BatchNorm1d(6)},
+        *(WORDS, "embedding to_image batch_norm global_avg_pool2d"),
     ),
     "activations of others": (
         lambda m, x: nn.functional.selu(nn.functional.mish(nn.functional.logsigmoid(m.fc(x)))),
@@ -277,6 +312,14 @@ COMES_IN: dict[str, tuple[Any, dict[str, Any], Input, str]] = {
         {"fc": nn.Linear(20, 32), "up": nn.ConvTranspose2d(8, 3, 2, 2)},
         ROW,
         "linear relu to_image conv_transpose2d global_avg_pool2d",
+    ),
+    "a table of positions, resampled to its own size": (
+        resampled_positions,
+        *(
+            {"conv": nn.Conv2d(3, 5, 4, 4), "cls": trained(1, 1, 5), "positions": trained(1, 5, 5)},
+            IMAGE,
+        ),
+        "conv2d to_sequence class_token position_embedding mean_over_time",
     ),
     "the largest over time": (
         lambda m, x: m.table(x).max(dim=1)[0],
@@ -405,7 +448,7 @@ def by_chance(m, x):
             *(of_a_part, {"fc": nn.Linear(4, 4), "fc2": nn.Linear(4, 3)}, Input((4,))),
             "it changes a part of what fc gives in place",
         ),
-        (lambda m, x: m.fc(x).clamp(max=1), ROWS, ROW, "between None and 1"),
+        (lambda m, x: m.fc(x).clamp(2, 1), ROWS, ROW, "between 2 and 1"),
         (lambda m, x: nn.functional.softplus(m.fc(x), 2), ROWS, ROW, "beta is 2"),
         (
             lambda m, x: m.out((y := m.fc(x)) + y.detach()),
@@ -466,6 +509,20 @@ def test_attention_that_gives_its_weights_too(causal):
     described, notes = told(zoo.By(do, **members, out=nn.Linear(6, 31)), WORDS)
     attention = next(layer for layer in described["layers"] if layer["type"] == "attention")
     assert attention["num_heads"] == 2 and attention.get("causal", False) == causal and not notes
+
+
+def in_windows(m, x):
+    """Which lie in the batch, beside heads."""
+    q, k, v = m.qkv(m.table(x)).view(-1, 4, 3, 2, 3).permute(2, 0, 3, 1, 4)
+    y = nn.functional.scaled_dot_product_attention(q, k, v)
+    return m.out(y.transpose(1, 2).reshape(len(x), -1, 6))
+
+
+def test_attention_in_windows():
+    members = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
+    described = told(zoo.By(in_windows, **members), WORDS)[0]
+    (weights,) = [layer for layer in described["layers"] if layer["type"] == "softmax"]
+    assert weights["num_heads"] == 4 and kinds(described).count("matmul") == 2
 
 
 def test_attention_by_einsum():
