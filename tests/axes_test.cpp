@@ -231,7 +231,10 @@ TEST(Axes, EachDeviceMeasuresTheExecutionsThatItHas) {
   EXPECT_EQ(only_cpu.gpu_modes, plain.gpu_modes) << "where it has none of them: the sweep's";
   const Arguments only_gpu = parse({"--execution=graph-epoch"});
   EXPECT_EQ(only_gpu.cpu_modes, plain.cpu_modes);
-  EXPECT_THROW(parse({"--execution=persistent", "--placement=pinned"}), UsageError);
+  EXPECT_THROW(parse({"--execution=graph-epoch", "--placement=pinned"}), UsageError);
+  const Arguments copied = parse({"--execution=persistent", "--placement=pinned"});
+  EXPECT_EQ(executions(copied.gpu_modes.of_training), Values{"persistent"});
+  EXPECT_THROW(parse({"--execution=persistent", "--loss=step"}), UsageError);
 }
 
 TEST(Axes, AFlagThatIsReadAfterAnotherProgramsAxesIsItsOwn) {
