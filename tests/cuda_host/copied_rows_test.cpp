@@ -24,21 +24,21 @@ namespace {
 
 using cuda_host::Order;
 
-constexpr std::int64_t batch = 37;
-constexpr std::int64_t runs = 20;
-constexpr std::int64_t rows = (runs - 1) * batch + 7;
+constexpr std::int64_t copied_batch = 37;
+constexpr std::int64_t copied_runs = 20;
+constexpr std::int64_t copied_rows = (copied_runs - 1) * copied_batch + 7;
 /// A staging buffer holds 343 rows of 190 inputs and a label: 9 batches.
-constexpr std::int64_t parts = 3;
+constexpr std::int64_t copied_parts = 3;
 constexpr std::int64_t launches_of_part = 3;  // two copies and the kernel
 
 /// That of a network in tailored.h.
 Training several_parts(std::int64_t copies = 1) {
   const Model model = mlp("several parts", {190, 4, 2}, Activation::tanh);
-  return {fuse(training_epoch(model, {.rows = rows,
-                                      .batch = batch,
+  return {fuse(training_epoch(model, {.rows = copied_rows,
+                                      .batch = copied_batch,
                                       .optimizer = AdamWOptions{.learning_rate = 0.01},
                                       .copies = copies})),
-          uniform_data(model, rows)};
+          uniform_data(model, copied_rows)};
 }
 
 std::vector<double> losses_and_parameters(Program& program, const Workload& workload) {
@@ -67,30 +67,31 @@ TEST_P(EmulatedCopiedRows, TrainAsResidentOnesDoInWhateverOrder) {
   {
     const auto program = started(*gpu(), training, resident);
     EXPECT_EQ(program->facts().launches, 1);
-    program->enqueue(0, runs);
+    program->enqueue(0, copied_runs);
     expected = losses_and_parameters(*program, training.workload);
   }
   for (std::uint64_t seed = 0; seed < (test_all() ? 8 : 3); ++seed) {
     cuda_host::reset(seed, seed == 0 ? Order::eager : seed == 1 ? Order::lazy : Order::shuffled);
     const auto program = started(*gpu(), training, options());
-    EXPECT_EQ(program->facts().launches, parts * launches_of_part);
-    program->enqueue(0, runs);
+    EXPECT_EQ(program->facts().launches, copied_parts * launches_of_part);
+    program->enqueue(0, copied_runs);
     EXPECT_EQ(losses_and_parameters(*program, training.workload), expected) << "seed " << seed;
     restart(*program, training.workload);
     program->enqueue(0, 2);
-    program->enqueue(2, runs - 2);
+    program->enqueue(2, copied_runs - 2);
     EXPECT_EQ(losses_and_parameters(*program, training.workload), expected)
         << "in pieces, seed " << seed;
-    program->enqueue(0, runs);  // and is destroyed with work in flight
+    program->enqueue(0, copied_runs);  // and is destroyed with work in flight
   }
 }
 
 TEST_P(EmulatedCopiedRows, AreVerified) {
   const Training training = several_parts();
   const auto program = started(*gpu(), training, options());
-  program->enqueue(0, runs);
-  EXPECT_NO_THROW(verify_state(*program, training.workload,
-                               reference_trajectory(training.workload, training.data, runs)));
+  program->enqueue(0, copied_runs);
+  EXPECT_NO_THROW(
+      verify_state(*program, training.workload,
+                   reference_trajectory(training.workload, training.data, copied_runs)));
 }
 
 /// Runs whose rows do not lie behind one another are parts of their own.
@@ -112,7 +113,7 @@ TEST_P(EmulatedCopiedRows, AreCopiedOnceForCopiesThatTrainTogether) {
   const auto own = gpu();
   const auto backend = make_copies_backend(*own, copies);
   const auto program = started(*backend, training, options());
-  EXPECT_EQ(program->facts().launches, parts * launches_of_part);
+  EXPECT_EQ(program->facts().launches, copied_parts * launches_of_part);
   program->enqueue(0, copies * few);
   EXPECT_NO_THROW(
       verify_state(*program, training.workload,
@@ -122,7 +123,7 @@ TEST_P(EmulatedCopiedRows, AreCopiedOnceForCopiesThatTrainTogether) {
 TEST_P(EmulatedCopiedRows, AreReadWhereEachOperationIsKept) {
   const Model model = mlp("kept", {5, 18, 7, 3}, Activation::sigmoid);  // of tailored.h as well
   const Training training{
-      fuse(training_epoch(model, {.rows = 90, .batch = batch, .optimizer = SgdOptions{}})),
+      fuse(training_epoch(model, {.rows = 90, .batch = copied_batch, .optimizer = SgdOptions{}})),
       uniform_data(model, 90)};
   CompileOptions kept = options();
   kept.keep_activations = true;
@@ -137,10 +138,10 @@ TEST_P(EmulatedCopiedRows, AreReadWhereEachOperationIsKept) {
 TEST_P(EmulatedCopiedRows, ComeByOneCopyWhereAllComeTogether) {
   const Model model = mlp("few rows", {190, 4, 2}, Activation::tanh);
   const Training training{
-      fuse(training_epoch(model, {.rows = 2 * batch + 3,
-                                  .batch = batch,
+      fuse(training_epoch(model, {.rows = 2 * copied_batch + 3,
+                                  .batch = copied_batch,
                                   .optimizer = AdamWOptions{.learning_rate = 0.01}})),
-      uniform_data(model, 2 * batch + 3)};
+      uniform_data(model, 2 * copied_batch + 3)};
   const auto program = started(*gpu(), training, options());
   EXPECT_EQ(program->facts().launches, 2);
   program->enqueue(0, 3);
@@ -153,7 +154,7 @@ TEST_P(EmulatedCopiedRows, CallNothingThatWaitsOrAllocates) {
   const std::int64_t waits = cuda_host::calls_of("cudaStreamSynchronize");
   const std::int64_t memory =
       cuda_host::calls_of("cudaMalloc") + cuda_host::calls_of("cudaHostAlloc");
-  program->enqueue(0, runs);
+  program->enqueue(0, copied_runs);
   EXPECT_EQ(cuda_host::calls_of("cudaStreamSynchronize"), waits);
   EXPECT_EQ(cuda_host::calls_of("cudaMalloc") + cuda_host::calls_of("cudaHostAlloc"), memory);
 }
@@ -167,9 +168,10 @@ TEST_P(EmulatedCopiedRows, AreInTheProfile) {
   EXPECT_TRUE(std::all_of(profile.begin(), profile.end(),
                           [](const auto& part) { return part.second >= 0; }));
   restart(*program, training.workload);
-  program->enqueue(0, runs);
-  EXPECT_NO_THROW(verify_state(*program, training.workload,
-                               reference_trajectory(training.workload, training.data, runs)));
+  program->enqueue(0, copied_runs);
+  EXPECT_NO_THROW(
+      verify_state(*program, training.workload,
+                   reference_trajectory(training.workload, training.data, copied_runs)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EmulatedCopiedRows,
