@@ -206,7 +206,8 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
   const int rank = Team::rank();
   const int log2 = Team::memories_log2(of);
   const int rows = Block<Team>::rows_of(of.batch[run.step], rank, log2);
-  const float* inputs = of.inputs + run.first_row * first.in;
+  const std::int64_t first_row = run.first_row - of.first_row;
+  const float* inputs = of.inputs + first_row * first.in;
   CROSSOVER_NO_UNROLL
   for (int i = Team::thread(); i < rows * first.in; i += Team::threads()) {
     const int row = of.places.by_inputs(i);
@@ -215,7 +216,7 @@ __device__ void load_batch(const PersistentArguments& of, float* shared, const O
                inputs + ((row << log2) + rank) * first.in + column);
   }
   const int each = of.wanted_of_row;
-  const std::int32_t* wanted_from = of.wanted + run.first_row * each;
+  const std::int32_t* wanted_from = of.wanted + first_row * each;
   CROSSOVER_NO_UNROLL
   for (int i = Team::thread(); i < rows * each; i += Team::threads()) {
     const int row = each == 1 ? i : i / each;

@@ -291,7 +291,8 @@ __device__ void load_batch(const Arguments& of, float* shared, const OrderedRun&
   constexpr int x_place = at.x[0];
   const int rows = (of.batch[run.step] + shape.blocks - 1 - rank) / shape.blocks;
   float* x = shared + x_place + buffer * at.inputs;
-  const float* inputs = of.inputs + run.first_row * in;
+  const std::int64_t first_row = run.first_row - of.first_row;
+  const float* inputs = of.inputs + first_row * in;
   CROSSOVER_UNROLL_BY(1)
   for (int i = thread; i < rows * in; i += shape.threads) {
     const int row = static_cast<int>(static_cast<unsigned>(i) / static_cast<unsigned>(in));
@@ -299,7 +300,7 @@ __device__ void load_batch(const Arguments& of, float* shared, const OrderedRun&
     copy_beside(x + row * next + column, inputs + (row * shape.blocks + rank) * in + column);
   }
   auto* wanted = reinterpret_cast<std::int32_t*>(shared + at.wanted + buffer * at.wanted_next);
-  const std::int32_t* from = of.wanted + run.first_row * shape.wanted();
+  const std::int32_t* from = of.wanted + first_row * shape.wanted();
   CROSSOVER_UNROLL_BY(1)
   for (int i = thread; i < rows * shape.wanted(); i += shape.threads) {
     const int row = i / shape.wanted();

@@ -67,8 +67,9 @@ class Arguments {
     of.first = part.first;
     of.end = part.end;
     if (const auto& inputs = running_.step_plan(0).inputs; !inputs.empty()) {
-      of.inputs = first_of_all<const float>(inputs[0], position);
-      of.wanted = first_of_all<const std::int32_t>(inputs[1], position);
+      of.first_row = position.first_row;
+      of.inputs = staged<const float>(inputs[0], position);
+      of.wanted = staged<const std::int32_t>(inputs[1], position);
     }
   }
 
@@ -86,11 +87,9 @@ class Arguments {
     return running_.binding.address<T>(running_.plan[id].offset);
   }
 
-  /// Where the data set would begin if it lay around its staged rows: runs count rows from there.
   template <class T>
-  [[nodiscard]] T* first_of_all(const StagedInput& input, const Position& position) const {
-    return running_.binding.address<T>(input.staged + position.buffer * running_.plan.buffer_bytes -
-                                       position.first_row * input.row_bytes);
+  [[nodiscard]] T* staged(const StagedInput& input, const Position& position) const {
+    return running_.binding.address<T>(input.staged + position.buffer * running_.plan.buffer_bytes);
   }
 
   [[nodiscard]] KeptLayer kept(const DenseStep& step, const DenseLayer& layer) const {

@@ -45,6 +45,7 @@ struct TrainingArguments {  // NOLINTBEGIN(*-avoid-c-arrays): device code has no
   const std::int64_t* shifts = nullptr;
   const OrderedRun* order = nullptr;
   std::int64_t first = 0, end = 0;       ///< positions of the order
+  std::int64_t first_row = 0;            ///< of the data set that `inputs` and `wanted` begin with
   const float* inputs = nullptr;         ///< [rows, in]
   const std::int32_t* wanted = nullptr;  ///< labels [rows], or targets [rows, outputs] in f32
   float* loss = nullptr;                 ///< [runs]
