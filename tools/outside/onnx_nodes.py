@@ -19,7 +19,6 @@ import onnx
 import torch
 from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
-from onnx.reference import ReferenceEvaluator
 
 from crossover_bench.networks import ending, onnx_proof
 from crossover_bench.networks.from_onnx import Graph, loaded
@@ -197,5 +196,6 @@ def _shape(question: Question, samples: int) -> tuple[int, ...]:
     """Of the output for so many samples."""
     names = [given.name for given in question.model.graph.input]
     rows = [x[np.arange(samples) % len(x)] for x in question.given]
-    outputs = ReferenceEvaluator(question.model).run(None, dict(zip(names, rows, strict=True)))
+    reference = onnx_proof.evaluator(question.model)
+    outputs = reference.run(None, dict(zip(names, rows, strict=True)))
     return tuple(outputs[question.place].shape)

@@ -71,14 +71,17 @@ _OF_TWO = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
 def _of_two_at_a_time(graph: onnx.GraphProto) -> None:
-    """Writes each Sum, Max and Min, of however many values, as nodes of two."""
+    """Writes each Sum, Max and Min, of however many values, as nodes of two; of one, as that."""
     nodes = list(graph.node)
     taken = {name for node in nodes for name in (*node.input, *node.output)}
     del graph.node[:]
     for node in nodes:
         kind = _OF_TWO.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-        if kind is None or len(node.input) < 2:
+        if kind is None or len(node.input) == 0:
             graph.node.append(node)
+            continue
+        if len(node.input) == 1:
+            graph.node.append(onnx.helper.make_node("Identity", node.input, node.output))
             continue
         so_far = node.input[0]
         for place, other in enumerate(node.input[1:], 1):

@@ -78,8 +78,9 @@ def rearranged(
         return None
     if value.time_first and len(value.shape) != 3:
         return None
-    if len(value.shape) == 3 and not value.time_first:
-        return None  # bench's layers read [batch, height, width] as an image alone
+    # bench's layers read [batch, height, width] as an image alone, and no volumes.
+    if len(value.shape) > 4 or (len(value.shape) == 3 and not value.time_first):
+        return None
     of, inner = samples_of(value)
     if not sample:
         is_batch_first = (
