@@ -81,7 +81,9 @@ def _of_two_at_a_time(graph: onnx.GraphProto) -> None:
             graph.node.append(node)
             continue
         if len(node.input) == 1:
-            graph.node.append(onnx.helper.make_node("Identity", node.input, node.output))
+            graph.node.append(
+                onnx.helper.make_node("Identity", node.input, node.output, name=node.name)
+            )
             continue
         so_far = node.input[0]
         for place, other in enumerate(node.input[1:], 1):

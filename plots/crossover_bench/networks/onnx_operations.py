@@ -239,16 +239,20 @@ def _add(node: Node) -> Any:
     return node.call("add", **_pair(node, attention.Scores, attention.Scaled))
 
 
-def _untrained(node: Node) -> dict[str, Any]:
-    """Both inputs where constants are no parameters: PyTorch exports none of those as what is
-    subtracted, or divided by."""
-    numbers = [exact(given) for given in node.inputs]
-    both = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in numbers]
-    return dict(zip(("self", "other"), both, strict=True))
+def _number(node: Node, constant: np.ndarray) -> float:
+    if constant.size != 1:
+        raise node.refused(
+            f"it reads constants {list(constant.shape)}, of which a file does not say whether they "
+            "are trained; one number can be subtracted, or divided by"
+        )
+    return exact(constant)
 
 
 def _sub(node: Node) -> Any:
-    return node.call("sub", **_untrained(node))
+    for constant in node.inputs:
+        if isinstance(constant, np.ndarray):
+            _number(node, constant)
+    return node.call("sub", **_pair(node))
 
 
 def _of_channels(node: Node, index: int, constant: np.ndarray) -> Step | None:
@@ -285,7 +289,9 @@ def _div(node: Node) -> Any:
     is_inverse = isinstance(left, np.ndarray) and (left == 1).all()
     if isinstance(right, root_mean_square.Partial) and is_inverse:
         return node.call("reciprocal", self=right)
-    return node.call("div", **_untrained(node))
+    if isinstance(right, np.ndarray):
+        _number(node, right)
+    return node.call("div", **_pair(node))
 
 
 def _where(node: Node) -> Any:

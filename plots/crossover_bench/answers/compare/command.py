@@ -206,7 +206,7 @@ def _compare_functions(
     paths, asked = [file.path for file in files], [asked_of(file) for file in files]
     has_rows = not _are_of_several(files) or options.rows or options.fail_on_slower is not None
     if options.threshold or len(files) < 2 or not has_rows:
-        return complain(problems) | _compare_problems([of.path for of in files], asked, options)
+        return complain(problems) | _compare_problems(paths, asked, options)
     if options.family == TRAINING:
         options.family = (FUNCTION,)
     blocks, faults = _moved(paths, asked, options)

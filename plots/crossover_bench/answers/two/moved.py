@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which crossovers have moved: from one commit to the next, or since they were
-written into a file of thresholds."""
+"""Which crossovers have moved: from one commit to the next, or since they were written into a file
+of thresholds."""
 
 import math
 from collections.abc import Sequence

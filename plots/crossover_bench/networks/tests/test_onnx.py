@@ -231,6 +231,7 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
+        (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("LRN", ["x"], {"size": 4}), {}, "size is 4, and can only be odd"),
         (("Add", ["x", "w"], {}), WEIGHT, "[4, 3] and [2, 4], do not meet"),
     ],
@@ -620,10 +621,6 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
         (("GlobalMaxPool", {}), {}, ["max_pool2d", "max_pool2d", "flatten"]),
         *((((kind, {}), {"bound": np.float32(0.5)}, ["hardtanh"])) for kind in ("Max", "Min")),
         (("Add", {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"]),
-        *(
-            ((kind, {}), {"each": numbers(1, 4, 1, 1)}, ["slice", "flatten", "affine"] * 4)
-            for kind in ("Sub", "Div")
-        ),
     ],
 )
 def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
