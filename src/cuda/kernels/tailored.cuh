@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that trains one network, whose sizes are constants of its code (Of::shape): one block,
 // or a cluster of them, with everything in shared memory from the first run to the last. A sample
-// belongs to a
-// thread, or to a few lanes, from its forward pass to the gradients of its activations, with the
-// weights read by all lanes at once; then the gradients of weights are summed in tiles over the
-// batch, each by a few lanes, which update what they have summed. That is two barriers a step, and
-// one for each layer each way where several lanes have a sample. The last warp has no samples: it
-// adds up the losses of the run before, and computes what AdamW needs of the time.
+// belongs to a thread, or to a few lanes, from its forward pass to the gradients of its
+// activations, with the weights read by all lanes at once; then the gradients of weights are summed
+// in tiles over the batch, each by a few lanes, which update what they have summed. That is two
+// barriers a step, and one for each layer each way where several lanes have a sample. The last warp
+// has no samples: it adds up the losses of the run before, and computes what AdamW needs of the
+// time.
 //
 // libraries/nvrtc_library.cpp compiles this text for the network at hand when a program is made;
 // the emulation in tests/cuda_host compiles it for networks of the tests.
