@@ -233,12 +233,13 @@ Model strided_model() {
   value = model.add(LinearLayer{6}, {again});
   model.layers.back().shared = first;
   const Value row = model.add(AsStridedLayer{{18}, {18}, {1}}, {value});
+  const Value met = model.add(AsStridedLayer{{24}, {4, 3, 2}, {3, -3, 1}, 6}, {row});
   value = model.add(FunctionLayer<functions::Absolute>{}, {row});
   const Value flat = model.add(FlattenLayer{}, {repeated});
   const Value other = model.add(ConvolutionLayer{4, {.size = 3, .padding = 1}}, {image});
   model.layers.back().shared = 0;
   const Value mean = model.add(GlobalAveragePoolLayer{}, {other});
-  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {value, flat, mean})});
+  model.add(LinearLayer{3}, {model.add(ConcatenateLayer{}, {value, met, flat, mean})});
   return model;
 }
 

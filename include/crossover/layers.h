@@ -496,9 +496,9 @@ struct OnePlaceLayer {
 
 /// torch.as_strided of each sample: its number (i, j, ...) is number storage_offset + i stride[0] +
 /// j stride[1] + ... of the sample before, counted row by row (of a sequence: place by place). A
-/// stride below 0 goes backwards. No two of `size` may meet, but those whose stride is 0: these
-/// repeat what they read, and their gradients are added up. `shape` is how the numbers lie: {width}
-/// of a vector, {time, width} of a sequence, {channels, height, width} of an image.
+/// stride below 0 goes backwards. The gradients of what is read several times are added up. `shape`
+/// is how the numbers lie: {width} of a vector, {time, width} of a sequence, {channels, height,
+/// width} of an image.
 struct AsStridedLayer {
   Shape shape, size, stride;
   std::int64_t storage_offset = 0;

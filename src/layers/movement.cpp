@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "contexts.h"
 #include "crossover/layers.h"
@@ -378,6 +380,85 @@ void copy(Step& step, Id from, Id to, const CopiedBlock& block, const Scratch& s
   }
 }
 
+/// The places that a block reads, each of them once, and how gradients come back to them.
+struct ReadPlaces {
+  std::int64_t count = 1, repeats = 1;
+  CopiedBlock sorted;  // from what is written to `repeats` numbers of each place
+  CopiedBlock back;    // from the places to what is read
+};
+
+/// Whether each combination of steps leads to a place of its own.
+bool are_apart(std::vector<BlockExtent> extents) {
+  std::sort(extents.begin(), extents.end(), [](const BlockExtent& a, const BlockExtent& b) {
+    return std::abs(a.from_step) < std::abs(b.from_step);
+  });
+  std::int64_t reached = 0;
+  return std::all_of(extents.begin(), extents.end(), [&](const BlockExtent& extent) {
+    const std::int64_t step = std::abs(extent.from_step);
+    const bool is_beyond = step > reached;
+    reached += (extent.count - 1) * step;
+    return is_beyond;
+  });
+}
+
+/// Which extents read what others read as well. The longest are kept apart.
+std::vector<bool> repeating(const std::vector<BlockExtent>& extents) {
+  std::vector<std::size_t> longest(extents.size());
+  std::iota(longest.begin(), longest.end(), std::size_t{0});
+  std::stable_sort(longest.begin(), longest.end(), [&](std::size_t a, std::size_t b) {
+    return extents[a].count > extents[b].count;
+  });
+  std::vector<bool> repeats(extents.size(), false);
+  std::vector<BlockExtent> apart;
+  for (const std::size_t i : longest) {
+    apart.push_back(extents[i]);
+    if (!are_apart(apart)) {
+      apart.pop_back();
+      repeats[i] = true;
+    }
+  }
+  return repeats;
+}
+
+/// Where repeating extents have steps, everything between the first and the last number that is
+/// read is a place.
+ReadPlaces places_of(const CopiedBlock& block) {
+  const std::vector<bool> repeats = repeating(block.extents);
+  ReadPlaces read{.back = {.to_first = block.from_first}};
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  bool meet = false;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    const BlockExtent& extent = block.extents[i];
+    const std::int64_t goes = (extent.count - 1) * extent.from_step;
+    (goes < 0 ? least : most) += goes;
+    meet = meet || (repeats[i] && goes != 0);
+    read.repeats *= repeats[i] ? extent.count : 1;
+  }
+  std::int64_t repeated = 1;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    const BlockExtent& extent = block.extents[i];
+    std::int64_t place = meet ? extent.from_step : 0;
+    std::int64_t repeat = 0;
+    if (repeats[i]) {
+      repeat = std::exchange(repeated, repeated * extent.count);
+    } else if (!meet) {
+      place = std::exchange(read.count, read.count * extent.count);
+      read.back.extents.push_back({extent.count, place, extent.from_step});
+    }
+    read.sorted.extents.push_back({extent.count, extent.to_step, place * read.repeats + repeat});
+  }
+  if (meet) {
+    read.count = most - least + 1;
+    read.sorted.to_first = -least * read.repeats;
+    read.back.to_first += least;
+    read.back.extents = {{read.count, 1, 1}};
+  } else if (read.back.extents.empty()) {
+    read.back.extents = {{1, 1, 1}};
+  }
+  return read;
+}
+
 }  // namespace
 
 Shape AsStridedLayer::infer(LayerShapes& shapes) const {
@@ -393,23 +474,13 @@ Shape AsStridedLayer::infer(LayerShapes& shapes) const {
                      std::to_string(size.size()) + " sizes");
   std::int64_t least = storage_offset;
   std::int64_t most = storage_offset;
-  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // and how far each goes
   for (std::size_t i = 0; i < size.size(); ++i) {
     const std::int64_t goes = (size[i] - 1) * stride[i];
     (goes < 0 ? least : most) += goes;
-    if (goes != 0) {
-      steps.emplace_back(std::abs(stride[i]), std::abs(goes));
-    }
   }
   shapes.require(least >= 0 && most < elements(sample),
                  "reads number " + std::to_string(least < 0 ? least : most) +
                      " of a sample that has " + std::to_string(elements(sample)));
-  std::sort(steps.begin(), steps.end());
-  std::int64_t reached = 0;
-  for (const auto& [step, goes] : steps) {
-    shapes.require(step > reached, "reads numbers twice by strides that are not 0");
-    reached += goes;
-  }
   shapes.require(
       elements(shape) == elements(size) && shape.size() < dimensions_of_images,
       "can't give " + std::to_string(elements(size)) + " numbers as " + to_string(shape));
@@ -430,8 +501,8 @@ void AsStridedLayer::forward(LayerForward& step) const {
   });
 }
 
-/// What is read once gets its gradient; what is repeated, the mean of its gradients times how often
-/// that is; what is not read, none.
+/// What is read once gets its gradient; what is read several times, the mean of its gradients times
+/// how often that is at most; what is not read, none.
 void AsStridedLayer::backward(LayerBackward& step) const {
   const Id dx = step.dx();
   if (dx == none) {
@@ -442,40 +513,22 @@ void AsStridedLayer::backward(LayerBackward& step) const {
   const auto scratch = [&](const char* name, const Shape& row) {
     return step.scratch(std::string("gradient ") + name, row, dy.type);
   };
-  const CopiedBlock block = block_of(*this);
-  std::int64_t repeats = 1;
-  for (const BlockExtent& extent : block.extents) {
-    repeats *= extent.from_step == 0 ? extent.count : 1;
+  const ReadPlaces read = places_of(block_of(*this));
+  if (read.repeats == 1) {
+    return copy(step, step.dy(), dx, read.back, scratch);
   }
-  CopiedBlock once{.to_first = storage_offset};  // from the sums, or dy, to dx
-  CopiedBlock sorted;                            // from dy to what is added up
-  std::int64_t repeated = 1;
-  std::int64_t own = 1;
-  for (const BlockExtent& extent : block.extents) {
-    if (extent.from_step == 0) {
-      sorted.extents.push_back({extent.count, extent.to_step, repeated});
-      repeated *= extent.count;
-    } else {
-      sorted.extents.push_back({extent.count, extent.to_step, repeats * own});
-      once.extents.push_back({extent.count, own, extent.from_step});
-      own *= extent.count;
-    }
-  }
-  if (once.extents.empty()) {
-    once.extents = {{1, 1, 1}};
-  }
-  if (repeats == 1) {
-    return copy(step, step.dy(), dx, once, scratch);
-  }
-  const Id all = step.scratch("gradients of what repeats", {batch, own, 1, repeats}, dy.type);
-  const Id mean = step.scratch("mean of its gradients", {batch, own}, dy.type);
-  const Id sum = step.scratch("sum of its gradients", {batch, own}, dy.type);
-  copy(step, step.dy(), all, sorted, scratch);
+  const Shape row{batch, read.count};
+  const Id all = step.scratch("gradients of what repeats", {batch, read.count, 1, read.repeats},
+                              dy.type);
+  const Id mean = step.scratch("mean of its gradients", row, dy.type);
+  const Id sum = step.scratch("sum of its gradients", row, dy.type);
+  copy(step, step.dy(), all, read.sorted, scratch);
   step.emit(Pool{.kind = PoolKind::global_average, .x = all, .y = mean});
-  step.emit(Map{.x = mean,
-                .y = sum,
-                .function = functions::Affine{.scale = static_cast<double>(repeats), .shift = 0}});
-  copy(step, sum, dx, once, scratch);
+  step.emit(
+      Map{.x = mean,
+          .y = sum,
+          .function = functions::Affine{.scale = static_cast<double>(read.repeats), .shift = 0}});
+  copy(step, sum, dx, read.back, scratch);
 }
 
 }  // namespace crossover
