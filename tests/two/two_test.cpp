@@ -267,7 +267,7 @@ struct OnLane {
       : lane(std::move(handed)), numbers(input.size()) {}
   void copy_in(const Numbers& input) { numbers = input; }
   void run() {
-    lane->work = std::async(std::launch::async, [this] {
+    lane->work = std::async(std::launch::deferred, [this] {  // in wait()
       std::this_thread::sleep_for(milliseconds(3));
       sort(numbers);
     });

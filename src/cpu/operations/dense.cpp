@@ -186,10 +186,15 @@ void lower(const Gemm& op, Lowering& to) {
 
 namespace {
 
+/// A single sample is no dimension: oneDNN 3.6's product for SVE reads the heads of one wrongly.
 dnnl::memory::desc matrices(const MatricesOf& of, std::int64_t heads, Type type) {
-  return {{of.samples, heads, of.rows, of.columns},
-          onednn_type(type),
-          dnnl::memory::dims{of.sample_step, of.head_step, of.row_step, of.column_step}};
+  dnnl::memory::dims sizes{of.samples, heads, of.rows, of.columns};
+  dnnl::memory::dims steps{of.sample_step, of.head_step, of.row_step, of.column_step};
+  if (of.samples == 1) {
+    sizes.erase(sizes.begin());
+    steps.erase(steps.begin());
+  }
+  return {sizes, onednn_type(type), steps};
 }
 
 }  // namespace
