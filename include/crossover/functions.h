@@ -140,6 +140,22 @@ struct Exponential : WithoutNumbers {
   }
 };
 
+/// log(x), of x above 0.
+struct Logarithm : WithoutNumbers {
+  static constexpr const char* name = "log";
+  static constexpr bool is_of_positive = true;
+  static constexpr double flops = 1, derivative_flops = 1;
+  template <class M>
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto value(M maths, typename M::Number x) const {
+    return maths.logarithm(x);
+  }
+  template <class M>
+  [[nodiscard]] CROSSOVER_HOST_DEVICE auto gradient(M /*maths*/, typename M::Number dy,
+                                                    typename M::Number x) const {
+    return dy / x;
+  }
+};
+
 /// Of x from 0.
 struct SquareRoot : WithoutNumbers {
   static constexpr const char* name = "sqrt";
@@ -241,9 +257,10 @@ struct Affine {
 
 /// Of<all functions>.
 template <template <class...> class Of>
-using OfFunctions = Of<functions::LeakyRelu, functions::Elu, functions::Softplus, functions::Sine,
-                       functions::Exponential, functions::SquareRoot, functions::Reciprocal,
-                       functions::Absolute, functions::Hardtanh, functions::Affine>;
+using OfFunctions =
+    Of<functions::LeakyRelu, functions::Elu, functions::Softplus, functions::Sine,
+       functions::Exponential, functions::Logarithm, functions::SquareRoot, functions::Reciprocal,
+       functions::Absolute, functions::Hardtanh, functions::Affine>;
 
 // ---- Losses
 

@@ -24,6 +24,7 @@ struct ScalarMaths {
   }
   static CROSSOVER_HOST_DEVICE T exponential(T x) { return std::exp(x); }
   static CROSSOVER_HOST_DEVICE T exponential_minus_1(T x) { return std::expm1(x); }
+  static CROSSOVER_HOST_DEVICE T logarithm(T x) { return std::log(x); }
   /// Of x from 0 to 1.
   static CROSSOVER_HOST_DEVICE T logarithm_of_1_plus(T x) { return std::log1p(x); }
   static CROSSOVER_HOST_DEVICE T square_root(T x) { return std::sqrt(x); }

@@ -518,8 +518,8 @@ void AsStridedLayer::backward(LayerBackward& step) const {
     return copy(step, step.dy(), dx, read.back, scratch);
   }
   const Shape row{batch, read.count};
-  const Id all = step.scratch("gradients of what repeats", {batch, read.count, 1, read.repeats},
-                              dy.type);
+  const Id all =
+      step.scratch("gradients of what repeats", {batch, read.count, 1, read.repeats}, dy.type);
   const Id mean = step.scratch("mean of its gradients", row, dy.type);
   const Id sum = step.scratch("sum of its gradients", row, dy.type);
   copy(step, step.dy(), all, read.sorted, scratch);

@@ -231,6 +231,7 @@ std::vector<Function> function_examples() {
           functions::Softplus{},
           functions::Sine{},
           functions::Exponential{},
+          functions::Logarithm{},
           functions::SquareRoot{},
           functions::Reciprocal{},
           functions::Absolute{},

@@ -273,6 +273,23 @@ inline Floats logarithm(Floats x) {
   return where(x < all(__builtin_inff()), result, x);
 }
 
+/// log(x), also of x near 1, where powers of 2 would cancel; of 0 -infinity, below it NaN.
+inline Floats logarithm_of_any(Floats x) {
+  constexpr float least_normal = 0x1p-126F;
+  const Floats normal = where(x < all(least_normal), x * 0x1p23F, x);
+  const Ints bits = std::bit_cast<Ints>(normal);
+  const Floats power = __builtin_convertvector((bits >> 23) - 127, Floats);
+  const auto whole = std::bit_cast<Floats>((bits & 0x7fffff) | 0x3f800000);
+  const Floats mantissa = where(whole < all(1.5F), whole, 0.5F * whole);
+  const Floats higher = where(whole < all(1.5F), power, power + 1.0F);
+  const Floats exponent = where(x < all(least_normal), higher - 23.0F, higher);
+  const Floats result =
+      (logarithm_of_1_plus(mantissa - 1.0F) - exponent * 2.12194440e-4F) + exponent * 0.693359375F;
+  const Floats of_positive = where(x < all(__builtin_inff()), result, x);  // or NaN
+  const Floats of_none = where(x < all(0), all(__builtin_nanf("")), all(-__builtin_inff()));
+  return where(all(0) < x, of_positive, where(x <= all(0), of_none, x));
+}
+
 inline Floats square_root(Floats x) {
 #if defined(__AVX512F__)
   return _mm512_maskz_sqrt_ps(every_lane, x);
@@ -332,6 +349,7 @@ struct VectorMaths {
   static Floats exponential_minus_1(Floats x) {
     return (cpu::exponential(x) + 1.0F) * hyperbolic_tangent(0.5F * x);
   }
+  static Floats logarithm(Floats x) { return cpu::logarithm_of_any(x); }
   static Floats logarithm_of_1_plus(Floats x) { return cpu::logarithm_of_1_plus(x); }
   static Floats square_root(Floats x) { return cpu::square_root(x); }
   static Floats sine(Floats x) { return cpu::sine(x, false); }

@@ -342,6 +342,7 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sin": jnp.sin,
     "exp": jnp.exp,
     "abs": jnp.abs,
+    "log": jnp.log,
     "sqrt": jnp.sqrt,
     "reciprocal": jnp.reciprocal,
     "global_avg_pool2d": lambda x: x.mean((2, 3)),

@@ -305,6 +305,7 @@ LAYERS: dict[str, Layer] = {
     "sin": _function(lambda: Function(torch.sin), 1, "Sin"),
     "exp": _function(lambda: Function(torch.exp), 1, "Exp"),
     "abs": _function(lambda: Function(torch.abs), 1, "Abs"),
+    "log": _function(lambda: Function(torch.log), 1, "Log"),
     "sqrt": _function(lambda: Function(torch.sqrt), 1, "Sqrt"),
     "reciprocal": _function(lambda: Function(torch.reciprocal), 1, "Reciprocal"),
     "hardtanh": _function(nn.Hardtanh, 2, min_val=-1.0, max_val=1.0),
