@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -107,10 +107,6 @@ class Call(ABC):
         """Whether a layer has this parameter."""
         del parameter
         return False
-
-    def rows_of_table(self, argument: str, rows: Any) -> Parameter:
-        table = self._plain(argument, self.arguments[argument])
-        return replace(table, seen=table.seen.seen_as(table.seen.places[rows.numpy()]))
 
     def pads_with(self, token: int) -> None:
         self.build.notes.append(

@@ -206,6 +206,10 @@ class Graph:
         self.values: dict[str, Any] = {
             weights.name: numpy_helper.to_array(weights) for weights in self.model.graph.initializer
         }
+        # Several numbers that lie in the file, and what is calculated from them.
+        self.may_be_trained = {
+            name for name, x in self.values.items() if x.dtype.kind == "f" and x.size > 1
+        }
         self.statistics: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # of batch normalization
         # Of a layer: the path of the module that it was, as PyTorch's new exporter notes it down.
         self.modules: dict[str, str] = {}
@@ -297,6 +301,8 @@ class Graph:
             self.values[node.output[0]] = shape[call.get("start", 0) : call.get("end")]
         elif not depends:
             self.values.update(zip(node.output, self._run(node, call.inputs), strict=False))
+            if self.may_be_trained.intersection(node.input):
+                self.may_be_trained.update(node.output)
         elif node.op_type in VIEWS:
             value = call.value()
             seen = self._run(node, [value.places, *call.inputs[1:]])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from copy import copy
@@ -18,6 +19,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.utils._pytree import tree_leaves
 
 from crossover_bench.networks import attention, calls, root_mean_square, strides
+from crossover_bench.networks.alone import Alone
 from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.calls import NoLayers, Parameter
 from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
@@ -155,6 +157,7 @@ class Graph:
         self.origins: dict[str, tuple[str, Value]] = {}  # of a layer: the node that it computes
         self._values = {}
         self.used: dict[str, str] = {}  # parameters, and by which layer
+        self.alone = Alone()
         self.paddings: list[int] = []  # tokens whose rows of a table are not trained
         self._aliases: dict[int, str] = {}
 
@@ -267,23 +270,8 @@ class Graph:
         before = set(self.build.steps)
         call = self._with_layers(call)
         read = [self._values[argument] for argument in node.all_input_nodes]
-        # What depends on neither the input nor on what is trained is computed here.
-        if not any(isinstance(part, _KNOWN_LATER) for part in tree_leaves(read)):
-            if torch.Tag.nondeterministic_seeded in node.target.tags:
-                raise call.refused(
-                    "it draws random numbers; of what is random, bench has dropout alone"
-                )
-            with in_float64():  # in which the original is compared
-                result = node.target(*fx.map_arg(node.args, self.result_of), **node.kwargs)
-        elif call.operation in NOTHING_DONE:
-            result = self._unchanged(call)
-        elif call.operation in VIEWS:
-            result = self._view(call)
-        elif call.operation in CALLS:
-            is_calculated = self._reads_a_parameter_alone(call)
-            result = (self._calculated if is_calculated else CALLS[call.operation])(call)
-        else:
-            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
+        is_later = any(isinstance(part, _KNOWN_LATER) for part in tree_leaves(read))
+        result = (self._of_known_later if is_later else self._constant)(call)
         added = [name for name in self.build.steps if name not in before]
         self._note(call, added, result)
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
@@ -295,6 +283,29 @@ class Graph:
                 if isinstance(value, Value) and value.layer == first.layer:
                     self._values[other] = result.seen_as(value.places)
         return result
+
+    def _constant(self, call: Call) -> Any:
+        """What depends on neither the input nor on what is trained."""
+        node = call.node
+        if torch.Tag.nondeterministic_seeded in node.target.tags:
+            raise call.refused(
+                "it draws random numbers; of what is random, bench has dropout alone"
+            )
+        with in_float64():  # in which the original is compared
+            return node.target(*fx.map_arg(node.args, self.result_of), **node.kwargs)
+
+    def _of_known_later(self, call: Call) -> Any:
+        if call.operation in NOTHING_DONE:
+            return self._unchanged(call)
+        if call.operation in VIEWS:
+            return self._view(call)
+        if (part := self._part_of_parameter(call)) is not None:
+            return part
+        if call.operation not in CALLS:
+            raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
+        if self._reads_a_parameter_alone(call):
+            return self._calculated(call)
+        return self.alone.called(call, CALLS[call.operation])
 
     @staticmethod
     def _reads_a_parameter_alone(call: Call) -> bool:
@@ -338,6 +349,41 @@ class Graph:
         if before.is_floating_point != after.is_floating_point:
             raise call.refused(f"it makes {after} of {before}, which no layer does")
         return self._values[read]
+
+    def _part_of_parameter(self, call: Call) -> Parameter | None:
+        """The numbers of a parameter that an operation moves, if it does no more: rows by an index,
+        a product with constants of which one is 1 and the others are 0."""
+        read = {id(value): value for value in map(self.result_of, call.node.all_input_nodes)}
+        known = [value for value in read.values() if isinstance(value, _KNOWN_LATER)]
+        parameter = known[0] if len(known) == 1 else None
+        if not isinstance(parameter, Parameter) or parameter.calculated:
+            return None
+        count = math.prod(parameter.seen.shape)
+
+        def with_numbers(numbers: torch.Tensor) -> Any:
+            def of(argument: fx.Node) -> Any:
+                value = self.result_of(argument)
+                is_it = value is parameter
+                return numbers[torch.from_numpy(parameter.seen.places)] if is_it else value
+
+            with in_float64():
+                node = call.node
+                return node.target(*fx.map_arg(node.args, of), **fx.map_arg(node.kwargs, of))
+
+        given = with_numbers(torch.arange(count, dtype=torch.double))
+        if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+            return None
+        places = given.long()
+        if (places != given).any() or (places < 0).any() or (places >= count).any():
+            return None
+        # Of both signs and any size, so that each other function shows.
+        chance = torch.Generator().manual_seed(0)
+        sizes = 10 ** (33 * torch.rand(count, generator=chance, dtype=torch.double) - 3)
+        drawn = sizes * torch.randn(count, generator=chance, dtype=torch.double)
+        moved = with_numbers(drawn.requires_grad_())
+        if not moved.requires_grad or not torch.equal(moved, drawn[places]):
+            return None
+        return replace(parameter, seen=parameter.seen.seen_as(places.numpy()))
 
     def _view(self, call: Call) -> Any:
         """The places as PyTorch itself moves them, for any view."""

@@ -26,6 +26,7 @@ class Walk(Protocol):
     build: Builder
     values: dict[str, Any]
     initializers: set[str]
+    may_be_trained: set[str]
     readers: Counter[str]  # how many nodes read a value
     statistics: dict[str, tuple[np.ndarray, np.ndarray]]  # of batch normalization
 

@@ -239,20 +239,25 @@ def _add(node: Node) -> Any:
     return node.call("add", **_pair(node, attention.Scores, attention.Scaled))
 
 
-def _number(node: Node, constant: np.ndarray) -> float:
-    if constant.size != 1:
-        raise node.refused(
-            f"it reads constants {list(constant.shape)}, of which a file does not say whether they "
-            "are trained; one number can be subtracted, or divided by"
-        )
-    return exact(constant)
-
-
 def _sub(node: Node) -> Any:
-    for constant in node.inputs:
-        if isinstance(constant, np.ndarray):
-            _number(node, constant)
-    return node.call("sub", **_pair(node))
+    return node.call("sub", **_either(node, "subtracted"))
+
+
+def _either(node: Node, does: str) -> dict[str, Any]:
+    """Both inputs. Numbers that lie in the file are trained, since PyTorch's exporter gives what is
+    trained and what is not alike; numbers that the graph calculates are not."""
+    both = _pair(node)
+    for name, (argument, given) in zip(node.node.input, both.items(), strict=True):
+        if not isinstance(given, Parameter):
+            continue
+        if name not in node.graph.may_be_trained:
+            both[argument] = torch.from_numpy(np.array(node.graph.values[name]))
+            continue
+        node.build.notes.append(
+            f"{node.name}: {given.of.size} numbers are {does} and trained; the file does not say "
+            "whether they were"
+        )
+    return both
 
 
 def _of_channels(node: Node, index: int, constant: np.ndarray) -> Step | None:
@@ -289,9 +294,7 @@ def _div(node: Node) -> Any:
     is_inverse = isinstance(left, np.ndarray) and (left == 1).all()
     if isinstance(right, root_mean_square.Partial) and is_inverse:
         return node.call("reciprocal", self=right)
-    if isinstance(right, np.ndarray):
-        _number(node, right)
-    return node.call("div", **_pair(node))
+    return node.call("div", **_either(node, "divided by"))
 
 
 def _where(node: Node) -> Any:
@@ -629,6 +632,7 @@ NODES: dict[str, Callable[[Node], Any]] = {
     "GlobalMaxPool": _global_max,
     "ReduceMax": _reduced("amax"),
     "ReduceMean": _reduced("mean"),
+    "ReduceMin": _reduced("amin"),
     "ReduceSum": _reduced("sum"),
     "BatchNormalization": _batch_norm,
     "GroupNormalization": _group_norm,

@@ -4,6 +4,7 @@ one does."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -38,16 +39,6 @@ def fitted(places: np.ndarray) -> tuple[list[int], list[int]] | None:
     return (sizes, strides) if sizes else ([1], [1])
 
 
-def _reads_twice(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether strides that are not 0 read a number twice."""
-    reached = 0
-    for stride, size in sorted(zip(map(abs, strides), sizes, strict=True)):
-        if stride and stride <= reached:
-            return True
-        reached += stride * (size - 1)
-    return False
-
-
 def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
     """Of each number that the code sees: its sample, and its place in the sample."""
     places = value.places
@@ -58,13 +49,20 @@ def samples_of(value: Value) -> tuple[np.ndarray, np.ndarray]:
     return places // sample, places % sample
 
 
+def placed(value: Value, inner: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    """Undoes it: where the numbers at `inner` of these samples are."""
+    if value.time_first:
+        batch, width = value.shape[1], math.prod(value.shape[2:])
+        return inner // width * (batch * width) + samples * width + inner % width
+    return inner + samples * math.prod(value.shape[1:])
+
+
 def is_one_copy(value: Value) -> bool:
     """Whether strides give what the code sees of a sample."""
     if not value.places.size or (value.places < 0).any():
         return False
     of, inner = samples_of(value)
-    steps = fitted(inner.ravel()[of.ravel() == 0])
-    return steps is not None and not _reads_twice(*steps)
+    return fitted(inner.ravel()[of.ravel() == 0]) is not None
 
 
 def rearranged(
@@ -82,15 +80,15 @@ def rearranged(
     if len(value.shape) > 4 or (len(value.shape) == 3 and not value.time_first):
         return None
     of, inner = samples_of(value)
+    is_batch_first = places.ndim > 2 and len(places) == BATCH and (np.diff(of, axis=0) == 1).all()
     if not sample:
-        is_batch_first = (
-            places.ndim > 2 and len(places) == BATCH and (np.diff(of, axis=0) == 1).all()
-        )
         is_natural = is_batch_first and places.ndim < 5
         sample = places.shape[1:] if is_natural else (places.size // BATCH,)
     order, sample = of_each_sample(of, inner), tuple(sample)
     if order is None or math.prod(sample) != len(order):
         return None
+    if is_batch_first:
+        order = order.reshape(places.shape[1:])
     given = _strided(build, at, value.plain, order, sample)
     if given is None:
         return None
@@ -114,35 +112,54 @@ def put_back(value: Value, order: np.ndarray, shape: tuple[int, ...]) -> Value:
 def _strided(
     build: Steps, at: Place, value: Value, order: np.ndarray, sample: tuple[int, ...]
 ) -> Value | None:
-    def copied(read: Value, numbers: np.ndarray, shape: tuple[int, ...]) -> Value:
-        sizes, strides = fitted(numbers) or ([1], [1])
-        settings = {"shape": list(shape), "size": sizes, "stride": strides}
+    """The numbers of each sample in this order. Where no strides give it, in parts: as few as the
+    dimensions of `order` allow."""
+    numbers = order.ravel()
+    if (steps := fitted(numbers)) is not None:
+        settings = {"shape": list(sample), "size": steps[0], "stride": steps[1]}
         settings |= non_defaults(storage_offset=(int(numbers[0]), 0))
-        return build.once(at, "as_strided", read, f"{at.name}.strided", **settings)
-
-    steps = fitted(order)
-    if steps is not None and not _reads_twice(*steps):
-        return copied(value, order, sample)
-    parts = _runs(order)
-    if not 1 < len(parts) <= MOST_PARTS:
-        return None
-    vectors = [copied(value, part, (len(part),)) for part in parts]
+        return build.once(at, "as_strided", value, f"{at.name}.strided", **settings)
+    if _count_of_parts(order, MOST_PARTS) > MOST_PARTS:
+        return _strided(build, at, value, numbers, sample) if order.ndim > 1 else None
+    axis, cuts = _fewest_cuts(order)
+    first = np.moveaxis(order, axis, 0)
+    parts = [_strided(build, at, value, part, (part.size,)) for part in np.split(first, cuts)]
+    vectors = [part for part in parts if part is not None]
     joined = build.layer(at, "concatenate", vectors, name=f"{at.name}.joined")
-    return copied(joined, np.arange(len(order)), sample)
+    places = np.arange(order.size).reshape(first.shape)
+    return _strided(build, at, joined, np.moveaxis(places, 0, axis), sample)
 
 
-def _runs(order: np.ndarray) -> list[np.ndarray]:
-    """The order in parts of one step each, all above zero."""
-    parts, first = [], 0
-    while first < len(order):
-        end = first + 1
-        if end < len(order) and order[end] > order[first]:
-            step = order[end] - order[first]
-            while end < len(order) and order[end] - order[end - 1] == step:
-                end += 1
-        parts.append(order[first:end])
-        first = end
-    return parts
+def _count_of_parts(order: np.ndarray, most: int) -> int:
+    """At most one more than `most`."""
+    if fitted(order.ravel()) is not None:
+        return 1
+    axis, cuts = _fewest_cuts(order)
+    count = 0
+    for part in np.split(np.moveaxis(order, axis, 0), cuts):
+        count += 1 if len(cuts) >= most else _count_of_parts(part, most - count)
+        if count > most:
+            break
+    return count
+
+
+def _fewest_cuts(order: np.ndarray) -> tuple[int, list[int]]:
+    """The dimension, and where it is cut so that steps along each part are one number, the same
+    everywhere."""
+    cuts = {axis: places for axis in range(order.ndim) if (places := _cuts(order, axis))}
+    axis = min(cuts, key=lambda axis: len(cuts[axis]))
+    return axis, cuts[axis]
+
+
+def _cuts(order: np.ndarray, axis: int) -> list[int]:
+    steps = np.diff(np.moveaxis(order, axis, 0).reshape(order.shape[axis], -1), axis=0)
+    is_one = (steps == steps[:, :1]).all(1)
+    cuts, first = [], 0
+    for place in range(len(steps)):
+        if place >= first and (not is_one[place] or steps[place, 0] != steps[first, 0]):
+            first = place + 1
+            cuts.append(first)
+    return cuts
 
 
 def _has_rows_of_samples(value: Value) -> bool:
@@ -192,11 +209,46 @@ def broadcast(build: Steps, at: Place, parts: Sequence[Value]) -> list[Value] | 
             given.append(part)
             continue
         sample = like.shape[1:] if not like.time_first else (like.shape[0], like.shape[2])
+        if not is_one_copy(turned) and (apart := by_distances(build, at, part)) is not None:
+            turned = apart.seen_as(apart.places.ravel()[order].reshape(like.shape))
         copy = rearranged(build, at, turned, sample)
         if copy is None or copy.shape != like.shape:
             return None
         given.append(copy.seen_as(like.places))
     return given
+
+
+def by_distances(build: Steps, at: Place, value: Value) -> Value | None:
+    """[batch, ..., places, others] of which each number depends on how far both places of a grid
+    are apart, seen as a copy that has each distance once. None of other values."""
+    *_, rows, columns = shape = value.places.shape
+    of, inner = samples_of(value)
+    order = of_each_sample(of, inner) if len(shape) > 2 and shape[0] == BATCH else None
+    if order is None:
+        return None
+    for grid, other in itertools.product(_grids(rows), _grids(columns)):
+        down, across = (
+            -(-theirs // ours) * np.arange(ours)[:, None] + np.arange(theirs)[::-1]
+            for ours, theirs in zip(grid, other, strict=True)
+        )
+        apart = (slice(None), down[:, None, :, None], across[:, None, :])
+        numbers = order.reshape(-1, *grid, *other)
+        table = np.full((len(numbers), down.max() + 1, across.max() + 1), -1)
+        table[apart] = numbers
+        if (table >= 0).all() and np.array_equal(table[apart], numbers):
+            samples = np.arange(BATCH).reshape(-1, 1, 1, 1)
+            seen = value.seen_as(placed(value, table, samples))
+            copy = rearranged(build, at, seen, (table.size,))
+            if copy is not None:
+                places = copy.places.reshape(BATCH, *table.shape)
+                return copy.seen_as(places[(slice(None), *apart)].reshape(shape))
+    return None
+
+
+def _grids(count: int) -> list[tuple[int, int]]:
+    """Heights and widths of so many places, squares first."""
+    sides = [(side, count // side) for side in range(1, count + 1) if count % side == 0]
+    return sorted(sides, key=lambda sizes: abs(sizes[0] - sizes[1]))
 
 
 def joined(build: Steps, at: Place, parts: Sequence[Value], axis: int) -> Value | None:

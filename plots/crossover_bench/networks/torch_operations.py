@@ -302,6 +302,17 @@ def _max(call: Call) -> Any:
     return largest if call.operation == "amax" else (largest, places)
 
 
+def _min(call: Call) -> Any:
+    """The largest of the negative, negated."""
+    turned = copy(call)
+    turned.operation = {"min": "max", "amin": "amax"}[call.operation]
+    turned.arguments = {**call.arguments, "self": attention.affine(call, call.value(), -1.0, 0)}
+    given = _max(turned)
+    largest, *places = given if isinstance(given, tuple) else (given,)
+    smallest = attention.affine(call, largest, -1.0, 0)
+    return (smallest, *places) if places else smallest
+
+
 def _mean(call: Call) -> Any:
     if isinstance(call["self"], root_mean_square.Partial):
         return root_mean_square.after(call, call["self"], "mean")
@@ -400,8 +411,15 @@ def _attention(call: Call) -> Value:
     scores = attention.scores_of(query, key, causal=bool(call["is_causal"]))
     value = attention.apart(value)
     scores = replace(scores, scale=call["scale"] or scores.usual_scale)
-    if call["attn_mask"] is not None:
-        scores = attention.masked(call, scores, attention.hidden_by(call, call["attn_mask"]))
+    mask = call["attn_mask"]
+    if isinstance(mask, (Value, Parameter)):
+        call.only(dropout_p=0)
+        moved = copy(call)
+        moved.arguments = {"self": scores, "other": mask, "alpha": 1}
+        weights = attention.softmax(call, arithmetic.add(moved), -1)
+        return attention.as_layers(call, attention.product(call, weights, call.value("value")))
+    if mask is not None:
+        scores = attention.masked(call, scores, attention.hidden_by(call, mask))
     scores = replace(scores, are_weights=True)
     if call["dropout_p"] == 0:
         return attention.of_weights(call, scores, value)
@@ -465,8 +483,6 @@ def _masked(call: Call) -> Any:
 
 
 def _embedding(call: Call) -> Any:
-    if not isinstance(call["indices"], Value):  # rows of a table that are always the same
-        return call.rows_of_table("weight", call["indices"])
     call.only(scale_grad_by_freq=False, sparse=False)
     count, width = call.shape("weight")
     if call["padding_idx"] >= 0:
@@ -554,6 +570,7 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **{f"adaptive_{of}_pool{d}": _adaptive_pool for of in ("avg", "max") for d in ("1d", "2d")},
     "mean": _mean,
     **dict.fromkeys(("max", "amax"), _max),
+    **dict.fromkeys(("min", "amin"), _min),
     **dict.fromkeys(("batch_norm", "group_norm", "instance_norm"), _channel_norm),
     **dict.fromkeys(("layer_norm", "rms_norm"), _row_norm),
     "add": arithmetic.add,

@@ -38,16 +38,25 @@ def operand(at: At, like: Value, parameter: Any, numbers: np.ndarray, size: int)
     except ValueError as error:
         shapes = f"{shown(numbers.shape, None)} and {shown(like.places.shape, None)}"
         raise at.refused(f"a parameter and a result, {shapes}, do not meet") from error
+    table = row(at, like, parameter, size)
+    of, _ = samples_of(like.seen_as(np.broadcast_to(like.places, shape)))
+    return table.seen_as(of * size + np.broadcast_to(numbers, shape))
+
+
+def row(at: At, like: Value, parameter: Any, size: int) -> Value:
+    """A parameter's numbers, a row of them for each sample of `like`."""
+    return at.build.layer(at, "position_embedding", [zeros(at, like, size)], [parameter])
+
+
+def zeros(at: At, like: Value, size: int) -> Value:
+    """A row of so many zeros for each sample of `like`, as a sequence of one place."""
     of, _ = samples_of(like.plain)
     first = np.array([like.plain.places[of == sample][0] for sample in range(BATCH)])
     repeated = like.seen_as(np.broadcast_to(first[:, None, None], (BATCH, 1, size)))
-    row = rearranged(at.build, at, repeated, (1, size))
-    if row is None:
+    numbers = rearranged(at.build, at, repeated, (1, size))
+    if numbers is None:
         raise at.refused(f"a parameter can't meet what {like.layer} gives")
-    zeros = at.build.elementwise(at, "affine", row, scale=0.0)
-    table = at.build.layer(at, "position_embedding", [zeros.plain], [parameter])
-    of, _ = samples_of(like.seen_as(np.broadcast_to(like.places, shape)))
-    return table.seen_as(of * size + np.broadcast_to(numbers, shape))
+    return at.build.elementwise(at, "affine", numbers, scale=0.0).plain
 
 
 def class_token(

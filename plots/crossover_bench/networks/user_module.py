@@ -28,6 +28,11 @@ from crossover_bench.peers.pytorch.user_file import failure, module_of, place
 # nn.TransformerEncoder compares a mask's numbers with the causal one's. No graph can do that; the
 # walk does it.
 _MASK_AS_GIVEN = ("_detect_is_causal_mask", lambda mask, is_causal=None, size=None: bool(is_causal))
+# Code that keeps its own numbers out of autocast is a part by itself in a graph, and no other
+# arithmetic.
+_ENTER, _EXIT = torch.autocast.__enter__, torch.autocast.__exit__
+_ENTERS_IF_ENABLED = ("__enter__", lambda self: _ENTER(self) if self._enabled else self)
+_LEAVES_IF_ENABLED = ("__exit__", lambda self, *e: _EXIT(self, *e) if self._enabled else None)
 # What torch.export says in its own words.
 _PLAIN = {
     "data-dependent": "it decides by the numbers of a tensor, as `if x.sum() > 0:` does",
@@ -172,7 +177,12 @@ def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # the sentence says it
             warnings.simplefilter("ignore")
-            with in_float64(), patch.object(nn.modules.transformer, *_MASK_AS_GIVEN):
+            with (
+                in_float64(),
+                patch.object(nn.modules.transformer, *_MASK_AS_GIVEN),
+                patch.object(torch.autocast, *_ENTERS_IF_ENABLED),
+                patch.object(torch.autocast, *_LEAVES_IF_ENABLED),
+            ):
                 return torch.export.export(network, read, strict=False)
     except (Exception, SystemExit) as error:
         plain = next((_PLAIN[known] for known in _PLAIN if known in str(error)), "")

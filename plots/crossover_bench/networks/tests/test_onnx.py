@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import warnings
 from contextlib import redirect_stdout
 from copy import deepcopy
@@ -231,7 +232,6 @@ def test_normalization_of_groups_as_opset_21_has_it(capsys, tmp_path):
     [
         (("Gemm", ["x", "w"], {"alpha": 0.5}), WEIGHT, "(Gemm): alpha is 0.5, and can only be 1.0"),
         (("Tan", ["x"], {}), {}, "(Tan): there is no such layer (docs/networks.md"),
-        (("Sub", ["x", "w"], {}), WEIGHT, "of which a file does not say whether they are trained"),
         (("LRN", ["x"], {"size": 4}), {}, "size is 4, and can only be odd"),
         (("Add", ["x", "w"], {}), WEIGHT, "[4, 3] and [2, 4], do not meet"),
     ],
@@ -342,7 +342,8 @@ def test_operators_are_the_layers_of_pytorchs_operations(capsys, tmp_path):
     nodes = [
         node("Abs", ["x"], ["a"]),
         node("Exp", ["a"], ["b"]),
-        node("Sqrt", ["b"], ["c"]),
+        node("Log", ["b"], ["l"]),
+        node("Sqrt", ["l"], ["c"]),
         node("Cos", ["c"], ["d"]),
         node("Mish", ["d"], ["e"]),
         node("Clip", ["e", "zero"], ["f"]),
@@ -361,7 +362,7 @@ def test_operators_are_the_layers_of_pytorchs_operations(capsys, tmp_path):
     mish, power = ["softplus", "tanh", "multiply"], ["multiply", "multiply"]
     quotient = ["reciprocal", "multiply"]
     assert kinds(described) == [
-        *("abs", "exp", "sqrt", "affine", "sin", *mish, "relu", *power, *quotient),
+        *("abs", "exp", "log", "sqrt", "affine", "sin", *mish, "relu", *power, *quotient),
         *("affine", "hardtanh", "sqrt", "sqrt", "multiply", "reciprocal", "multiply"),
     ]
 
@@ -620,7 +621,11 @@ def test_an_image_keeps_its_size_by_auto_pad(capsys, tmp_path, kind, attributes,
         ),
         (("GlobalMaxPool", {}), {}, ["max_pool2d", "max_pool2d", "flatten"]),
         *((((kind, {}), {"bound": np.float32(0.5)}, ["hardtanh"])) for kind in ("Max", "Min")),
-        (("Add", {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"]),
+        *(
+            ((kind, {}), {"b": numbers(1, 4, 1, 1)}, ["as_strided", "affine", "position_embedding"])
+            for kind in ("Add", "Sub", "Div")
+        ),
+        (("Max", {}), {}, ["flatten"]),
     ],
 )
 def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
@@ -633,6 +638,28 @@ def test_small_forms_are_layers(capsys, tmp_path, node, constants, layers):
     ]
     path = made(tmp_path / "net.onnx", nodes, constants, 19, x=[1, 4, 20, 18])
     assert kinds(imported(capsys, path))[: len(layers)] == layers
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [("Sub", ["slice", "affine", "slice", "affine", "concatenate"]), ("Div", ["slice", "affine"])],
+)
+def test_what_a_graph_calculates_is_not_trained(capsys, tmp_path, kind, wanted):
+    """A file's own numbers are trained, and that is said."""
+    node = onnx.helper.make_node
+    nodes = [
+        node("Constant", [], ["each"], value_floats=[2.0, 2.0, 1.0, 1.0]),
+        node(kind, ["x", "each"], ["a"]),
+        node(kind, ["a", "file"], ["b"]),
+        node("MatMul", ["b", "w"], ["y"]),
+    ]
+    path = made(tmp_path / "net.onnx", nodes, {**WEIGHT, "file": numbers(4) + 2})
+    assert main(["import", str(path), "-o", str(tmp_path / "net.json")]) == 0
+    notes = capsys.readouterr().err
+    does = {"Sub": "subtracted", "Div": "divided by"}[kind]
+    assert notes.count("numbers are") == 1 and f"4 numbers are {does} and trained" in notes
+    layers = kinds(json.loads((tmp_path / "net.json").read_text("utf-8")))
+    assert layers[: len(wanted)] == wanted and layers.count("position_embedding") == 1
 
 
 def test_the_largest_of_several_reads_a_root_of_squares(capsys, tmp_path):

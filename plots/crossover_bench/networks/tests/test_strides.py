@@ -57,6 +57,7 @@ VIEWED: dict[str, tuple[Any, dict[str, Any], Input]] = {
         IMAGE,
     ),
     "a mean over rows": (lambda m, x: m.out(m.conv(x).mean(3).amax(2)), CONV, IMAGE),
+    "the least of rows": (lambda m, x: m.out(m.conv(x).amin(3).min(2)[0]), CONV, IMAGE),
     "a sum over channels": (lambda m, x: m.conv(x).sum(1).mean(2)[:, :3], CONV, IMAGE),
     "values less their mean": (dueling, FC | {"value": nn.Linear(6, 1)}, ROW),
     "a number for each row": (
@@ -225,6 +226,7 @@ def test_a_parameter_of_any_shape_is_an_operand(do, members, wanted):
             (1, 12),
             ["tanh", "affine", "reciprocal", "multiply"],
         ),
+        (lambda m, x: m.fc(x * m.p.abs()), (12,), ["abs", "multiply"]),
     ],
 )
 def test_functions_of_a_parameter_stand_behind_it(do, shape, layers):

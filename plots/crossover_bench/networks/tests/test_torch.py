@@ -417,6 +417,16 @@ def test_any_exception_of_the_walk_is_a_sentence(capsys, monkeypatch):
     )
 
 
+def test_a_part_that_is_kept_out_of_autocast_is_as_the_others():
+    def do(m, x):
+        with torch.autocast("cpu", enabled=False):
+            y = m.fc(x).relu()
+        return m.out(y)
+
+    described, _ = told(zoo.By(do, fc=nn.Linear(12, 6), out=nn.Linear(6, 3)), Input((12,)))
+    assert kinds(described) == ["linear", "relu", "linear"]
+
+
 # ---- what is refused
 
 IMAGE = Input((2, 16, 16))

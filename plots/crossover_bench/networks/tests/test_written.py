@@ -419,7 +419,11 @@ def by_chance(m, x):
         ),
         (
             lambda m, x: nn.functional.linear(x, m.fc.weight * m.scale),
-            *(ROWS | {"scale": nn.Parameter(torch.ones(3, 1))}, ROW, "is a factor that"),
+            *(
+                ROWS | {"scale": nn.Parameter(torch.ones(3, 1))},
+                ROW,
+                "its weight is calculated, not",
+            ),
         ),
         (
             lambda m, x: (
