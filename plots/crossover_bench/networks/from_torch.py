@@ -346,7 +346,8 @@ class Graph:
         """A move to a device, or to a type that the tensor already has on a CPU in float64."""
         node, (read, *_) = call.node, call.node.all_input_nodes
         before, after = read.meta["val"].dtype, node.meta["val"].dtype
-        if before.is_floating_point != after.is_floating_point:
+        is_of_comparison = before == torch.bool and after.is_floating_point
+        if before.is_floating_point != after.is_floating_point and not is_of_comparison:
             raise call.refused(f"it makes {after} of {before}, which no layer does")
         return self._values[read]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import torch
 from crossover_bench.networks import attention, root_mean_square
 from crossover_bench.networks.calls import Parameter
 from crossover_bench.networks.onnx_node import Node, exact
+from crossover_bench.networks.recurrences import backwards
 from crossover_bench.networks.steps import Step
-from crossover_bench.networks.torch_operations import backwards, without_padding
+from crossover_bench.networks.torch_operations import without_padding
 from crossover_bench.networks.values import BATCH, Value, non_defaults
 from crossover_bench.networks.windows import padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
@@ -52,6 +54,10 @@ def _equal(node: Node) -> OneHot:
     if tokens.layer not in node.build.tokens or not is_one:
         raise node.refused("it can only say of tokens which of all each is")
     return OneHot(tokens.seen_as(seen[..., 0]))
+
+
+def _compared(operation: str, node: Node) -> Any:
+    return node.call(operation, **_pair(node, Value))
 
 
 def _erf(node: Node) -> Gelu:
@@ -298,7 +304,11 @@ def _div(node: Node) -> Any:
 
 
 def _where(node: Node) -> Any:
-    """Scores with a mask."""
+    """Scores with a mask, or what a comparison chooses."""
+    if isinstance(node.inputs[0], Value):
+        both = (exact(given) for given in node.inputs[1:])
+        arguments = dict(zip(("condition", "self", "other"), (node.inputs[0], *both), strict=True))
+        return node.call("where", **arguments)
     condition, (_, chosen, other) = node.weight(0), node.inputs
     hides = isinstance(chosen, np.ndarray)
     scores, fill = (other, chosen) if hides else (chosen, node.weight(2))
@@ -612,6 +622,15 @@ NODES: dict[str, Callable[[Node], Any]] = {
     "Pad": _pad,
     "Cast": _cast,
     "Equal": _equal,
+    **{
+        name: partial(_compared, operation)
+        for name, operation in (
+            *(("Greater", "gt"), ("GreaterOrEqual", "ge")),
+            *(("Less", "lt"), ("LessOrEqual", "le")),
+        )
+    },
+    "Not": lambda node: node.call("logical_not", self=node.inputs[0]),
+    "PRelu": lambda node: node.call("prelu", self=node.value(), weight=node.parameter(1)),
     "Dropout": _dropout,
     "Gemm": _gemm,
     "MatMul": _matmul,

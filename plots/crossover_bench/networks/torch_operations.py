@@ -16,9 +16,10 @@ import numpy as np
 from crossover_bench.networks import (
     arithmetic,
     attention,
+    comparisons,
     products,
+    recurrences,
     root_mean_square,
-    strides,
     trained,
 )
 from crossover_bench.networks.builder import At
@@ -477,7 +478,15 @@ def _log_softmax(call: Call) -> Value:
     return call.build.only_at_end(call, value, "log_softmax")
 
 
+def _where(call: Call) -> Value:
+    condition = call.value("condition")
+    return comparisons.chosen(call, condition, call["self"], call["other"])
+
+
 def _masked(call: Call) -> Any:
+    if isinstance(call["mask"], Value):
+        operand = attention.as_layers(call, call["self"])
+        return comparisons.chosen(call, call["mask"], call["value"], operand)
     hidden = attention.constant(call, call["mask"])
     return attention.filled(call, call["self"], hidden, call["value"])
 
@@ -489,57 +498,6 @@ def _embedding(call: Call) -> Any:
         call.pads_with(call["padding_idx"])
     tokens, weight = call.value("indices"), call.parameter("weight")
     return call.build.embedding(call, tokens, weight, count, width)
-
-
-def _recurrent(call: Call) -> Any:
-    if not call["has_biases"]:
-        raise call.refused("it has no biases (bias=False), and bench's has")
-    kind = call.operation
-    states = call["hx"] if kind == "lstm" else [call["hx"]]
-    if any(not hasattr(state, "any") or state.any() for state in states):
-        raise call.refused("its first state is given, and can only be zero")
-    flat = call.parameters("params")
-    count = len(flat) // call["num_layers"] // (1 + call["bidirectional"])
-    if count != 4:
-        raise call.refused("proj_size is given, and can only be 0")
-    layers = [flat[first : first + count] for first in range(0, len(flat), count)]
-    settings = {"hidden_size": call.shape("params", 1)[1], "batch_first": call["batch_first"]}
-    dropout = call["dropout"] if call["train"] else 0.0
-    if call["bidirectional"]:
-        return _both_ways(call, layers, settings, dropout)
-    given = call.build.recurrent(call, kind, call.value(), layers, **settings, dropout=dropout)
-    hidden = np.full((len(layers), *given.shape[1:]), -1)
-    hidden[-1] = given.plain.places[-1]
-    return given, given.seen_as(hidden), NoLayers("the cell's last state")
-
-
-def _both_ways(
-    call: Call, layers: list[list[str]], settings: dict[str, Any], dropout: float
-) -> tuple[Value, Value, Any]:
-    """A recurrence in both directions. Each layer is two: the second reads backwards, and its
-    result is reversed."""
-    build, value, time = call.build, call.value(), int(settings["batch_first"])
-
-    def turned(value: Value) -> Value:
-        return backwards(call, value, time)
-
-    for number, (ahead, back) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
-        if number and dropout:
-            value = build.elementwise(call, "dropout", value, p=dropout)
-        first = build.recurrent(call, call.operation, value, [ahead], **settings)
-        second = build.recurrent(call, call.operation, turned(value), [back], **settings)
-        value = build.concatenation(call, [first, turned(second)], 2)
-    by_time, size = np.moveaxis(value.places, time, 0), settings["hidden_size"]
-    hidden = np.full((len(layers), *by_time.shape[1:-1], size), -1)
-    hidden[-2:] = by_time[-1, :, :size], by_time[0, :, size:]
-    return value, value.seen_as(hidden), NoLayers("the cell's last state")
-
-
-def backwards(place: At, value: Value, axis: int) -> Value:
-    """A copy of a sequence from its end, whose time is in that axis."""
-    seen = value.seen_as(np.flip(value.places, axis))
-    sample = (seen.places.shape[axis], seen.shape[-1])
-    return strides.rearranged(place.build, place, seen, sample) or seen
 
 
 CALLS: dict[str, Callable[[Call], Any]] = {
@@ -580,8 +538,8 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     "cat": _cat,
     "stack": _stack,
     "embedding": _embedding,
-    "lstm": _recurrent,
-    "gru": _recurrent,
+    "lstm": recurrences.recurrent,
+    "gru": recurrences.recurrent,
     "scaled_dot_product_attention": _attention,
     "matmul": _product,
     "bmm": _product,
@@ -591,6 +549,10 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     "mul": arithmetic.mul,
     "div": arithmetic.div,
     "masked_fill": _masked,
+    **dict.fromkeys(("ge", "gt", "le", "lt"), comparisons.compared),
+    **dict.fromkeys(("logical_not", "bitwise_not"), comparisons.negated),
+    "where": _where,
+    "prelu": comparisons.prelu,
     "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
     "log_softmax": _log_softmax,
     **dict.fromkeys(("pow", "square"), arithmetic.power),

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons, whose results are 0 and 1, and what chooses by them. No gradient goes through."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from crossover_bench.networks import arithmetic, attention
+from crossover_bench.networks.calls import Call
+from crossover_bench.networks.values import Value
+
+_STEEP = 1e30  # times this, each difference that a float has is beyond 1
+
+
+def compared(call: Call) -> Value:
+    """A difference, above 0 or not: what is held between 0 and 1 of it many times over."""
+    is_less, with_equal = call.operation in ("lt", "le"), call.operation in ("ge", "le")
+    difference = attention.as_layers(call, _with(call, arithmetic.sub, "sub", alpha=1))
+    slope = -_STEEP if is_less else _STEEP
+    steep = attention.affine(call, difference, slope, float(with_equal))
+    return call.build.elementwise(call, "hardtanh", steep, min_val=0.0)
+
+
+def negated(call: Call) -> Value:
+    return attention.affine(call, call.value(), -1.0, 1)
+
+
+def chosen(call: Call, condition: Value, chosen: Any, other: Any) -> Value:
+    """`chosen` where the condition is 1, else `other`."""
+    parts = []
+    for gate, operand in (
+        (condition, chosen),
+        (attention.affine(call, condition, -1.0, 1), other),
+    ):
+        if isinstance(operand, (int, float)) and not math.isfinite(operand):
+            raise call.refused(f"it chooses {operand}, and a product with 0 is not 0 then")
+        if not isinstance(operand, (int, float)) or operand:
+            both = {"self": gate, "other": operand}
+            parts.append(attention.as_layers(call, _with(call, arithmetic.mul, "mul", **both)))
+    if not parts:
+        return attention.affine(call, condition, 0.0, 0)
+    return call.build.sum(call, *parts) if len(parts) == 2 else parts[0]
+
+
+def prelu(call: Call) -> Value:
+    """x, or x times a trained factor where that is below 0."""
+    value = call.value()
+    factor = call["weight"]
+    if hasattr(factor, "seen") and factor.seen.places.size > 1:  # one for each channel
+        places = factor.seen.places.reshape(-1, *[1] * (value.places.ndim - 2))
+        factor = replace(factor, seen=factor.seen.seen_as(places))
+    above = call.build.elementwise(call, "relu", value)
+    turned = attention.affine(call, value, -1.0, 0)
+    below = call.build.elementwise(call, "relu", turned)
+    scaled = _with(call, arithmetic.mul, "mul", self=below, other=factor)
+    return call.build.sum(call, above, attention.affine(call, scaled, -1.0, 0))
+
+
+def _with(call: Call, done: Any, operation: str, **arguments: Any) -> Any:
+    moved = copy(call)
+    moved.operation, moved.arguments = operation, {**call.arguments, **arguments}
+    return done(moved)
