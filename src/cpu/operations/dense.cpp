@@ -186,7 +186,7 @@ void lower(const Gemm& op, Lowering& to) {
 
 namespace {
 
-/// A single sample is no dimension: oneDNN 3.6's product for SVE reads the heads of one wrongly.
+/// A single sample is no dimension: oneDNN 3.7's product for SVE reads the heads of one wrongly.
 dnnl::memory::desc matrices(const MatricesOf& of, std::int64_t heads, Type type) {
   dnnl::memory::dims sizes{of.samples, heads, of.rows, of.columns};
   dnnl::memory::dims steps{of.sample_step, of.head_step, of.row_step, of.column_step};

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import warnings
 from contextlib import redirect_stdout
 from copy import deepcopy
@@ -35,6 +36,7 @@ def exported(path: Path, network: Any, x: Any, new: bool, **flags: Any) -> Path:
     read = x if isinstance(x, tuple) else (x,)
     if new:
         pytest.importorskip("onnxscript", reason="onnxscript is not installed here")
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # of what is not installed
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(network, read, path, dynamo=new, **flags)
