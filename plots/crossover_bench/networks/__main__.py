@@ -112,10 +112,11 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         f"on two random batches, {_nearly(known.difference)} (float64, in training, nothing "
         "dropped)"
     )
-    for draws in known.draws:
+    for shape, count in Counter(draws.shape for draws in known.draws).items():
+        times = f", {count} times" if count > 1 else ""
         say(
-            f"the random numbers that it draws itself ({'x'.join(map(str, draws.shape))} a sample) "
-            "are a further input: bench has them in its data, and draws none in a step"
+            f"the random numbers that it draws itself ({'x'.join(map(str, shape))} a sample"
+            f"{times}) are a further input: bench has them in its data, and draws none in a step"
         )
     for parameter in known.unused:
         say(f"{parameter} is left out: the output does not depend on it")

@@ -108,6 +108,11 @@ class Call(ABC):
         del parameter
         return False
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Between which numbers the first argument lies, if that is known."""
+        return None
+
     def pads_with(self, token: int) -> None:
         self.build.notes.append(
             f"the row of padding ({token}) of {self.name} is trained like the others, if the data "

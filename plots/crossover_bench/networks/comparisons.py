@@ -17,15 +17,25 @@ _STEEP = 1e30  # times this, each difference that a float has is beyond 1
 
 def compared(call: Call) -> Value:
     """A difference, above 0 or not: what is held between 0 and 1 of it many times over."""
-    is_less, with_equal = call.operation in ("lt", "le"), call.operation in ("ge", "le")
     difference = attention.as_layers(call, _with(call, arithmetic.sub, "sub", alpha=1))
-    slope = -_STEEP if is_less else _STEEP
-    steep = attention.affine(call, difference, slope, float(with_equal))
-    return call.build.elementwise(call, "hardtanh", steep, min_val=0.0)
+
+    def held(slope: float, at_0: float) -> Value:
+        steep = attention.affine(call, difference, slope, at_0)
+        return call.build.elementwise(call, "hardtanh", steep, min_val=0.0)
+
+    if call.operation in ("eq", "ne"):
+        equal = call.build.product(call, held(_STEEP, 1), held(-_STEEP, 1))
+        return equal if call.operation == "eq" else _not(call, equal)
+    slope = -_STEEP if call.operation in ("lt", "le") else _STEEP
+    return held(slope, float(call.operation in ("ge", "le")))
 
 
 def negated(call: Call) -> Value:
-    return attention.affine(call, call.value(), -1.0, 1)
+    return _not(call, call.value())
+
+
+def _not(call: Call, condition: Value) -> Value:
+    return attention.affine(call, condition, -1.0, 1)
 
 
 def chosen(call: Call, condition: Value, chosen: Any, other: Any) -> Value:
@@ -33,7 +43,7 @@ def chosen(call: Call, condition: Value, chosen: Any, other: Any) -> Value:
     parts = []
     for gate, operand in (
         (condition, chosen),
-        (attention.affine(call, condition, -1.0, 1), other),
+        (_not(call, condition), other),
     ):
         if isinstance(operand, (int, float)) and not math.isfinite(operand):
             raise call.refused(f"it chooses {operand}, and a product with 0 is not 0 then")
@@ -43,6 +53,18 @@ def chosen(call: Call, condition: Value, chosen: Any, other: Any) -> Value:
     if not parts:
         return attention.affine(call, condition, 0.0, 0)
     return call.build.sum(call, *parts) if len(parts) == 2 else parts[0]
+
+
+def floor(call: Call) -> Value:
+    """Of uniform random numbers with another added, as stochastic depth has it: they reach one
+    whole number."""
+    least, most = call.bounds or (0.0, math.inf)
+    whole = math.floor(least)
+    if most > whole + 2:
+        raise call.refused("it is known of numbers between 0 and 1 that it draws itself")
+    reached = copy(call)
+    reached.operation, reached.arguments = "ge", {**call.arguments, "other": whole + 1.0}
+    return attention.affine(call, compared(reached), 1.0, whole)
 
 
 def prelu(call: Call) -> Value:

@@ -4,6 +4,7 @@ what views make of the places of numbers."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from crossover_bench.networks.onnx_node import NO_LAYER, Node, same_numbers
 from crossover_bench.networks.onnx_operations import NODES, OF_SCORES, VIEWS, Gelu, OneHot, goes_on
 from crossover_bench.networks.onnx_states import note_of, without_first_states
 from crossover_bench.networks.slices import joined
+from crossover_bench.networks.steps import Step
 from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
 
 FIRST_OPSET = 13
@@ -102,6 +104,14 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
+def _is_called_twice(first: Step, step: Step) -> bool:
+    """Whether both are one layer with the same parameters."""
+    is_alike = {**first.layer, "name": ""} == {**step.layer, "name": ""}
+    pairs = zip(first.parameters, step.parameters, strict=False)
+    is_alike = is_alike and len(first.parameters) == len(step.parameters)
+    return is_alike and all(np.array_equal(*pair) for pair in pairs)
+
+
 _KNOWN_LATER = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial, Gelu, OneHot)
 
 
@@ -146,19 +156,24 @@ class Graph:
 
     def _look_at_parameters(self) -> None:
         steps = self.build.alive(self.output)
-        weights = [(s.layer["name"], numbers) for s in steps for numbers in s.parameters]
         copies: dict[str, str] = {}
-        for at, (name, numbers) in enumerate(weights):
-            for before, other in weights[:at]:
+        for at, step in enumerate(steps):
+            for before in steps[:at]:
                 # Copies of a layer have the same numbers, too, but not in one place of the file;
                 # PyTorch's new exporter writes them once, and says which modules have them.
-                if np.may_share_memory(numbers, other) and same_numbers(numbers, other):
-                    if self.modules.get(name, "") == self.modules.get(before, ""):
-                        raise Refused(
-                            f"{name} has the very weights of {before}; each layer of bench's has "
-                            "parameters of its own"
-                        )
-                    copies.setdefault(name, before)
+                pairs = itertools.product(step.parameters, before.parameters)
+                if not any(np.may_share_memory(*pair) and same_numbers(*pair) for pair in pairs):
+                    continue
+                name, first = step.layer["name"], before.layer["name"]
+                if self.modules.get(name, "") != self.modules.get(first, ""):
+                    copies.setdefault(name, first)
+                    continue
+                if not _is_called_twice(before, step):
+                    raise Refused(
+                        f"{name} has the very weights of {first}, and is no layer of its type and "
+                        "sizes; layers of others have parameters of their own"
+                    )
+                step.layer["shared"], step.parameters, step.count = first, [], 0
         if copies:
             (name, before), *_ = copies.items()
             self.build.notes.append(

@@ -65,6 +65,10 @@ class Call(calls.Call):
         names = [self._graph.used[path] for path in parameters if path in self._graph.used]
         return self.build.steps[names[0]].layer if names else None
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return self._graph.bounds_of(self.node.all_input_nodes[0])
+
     def pads_with(self, token: int) -> None:
         super().pads_with(token)
         self._graph.paddings.append(token)
@@ -111,7 +115,9 @@ class Graph:
         """Reads the input as the user describes it, or as a series [batch, time, columns], which is
         a line that is read as a sequence. Refused for the reason of the walk that came furthest."""
         are_tokens = any(argument.tokens for argument in self._wanted)
-        self.preparations = Preparations(self.program, are_tokens)
+        names = self.program.graph_signature.user_inputs
+        uniform = [name for name, of in zip(names, self._wanted, strict=False) if of.is_uniform]
+        self.preparations = Preparations(self.program, are_tokens, but=uniform)
         refused, furthest = None, -1
         may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
         for series in (False, True)[: 1 + may_be_series]:
@@ -275,14 +281,23 @@ class Graph:
         added = [name for name in self.build.steps if name not in before]
         self._note(call, added, result)
         if str(node.target._schema.name).endswith("_") and isinstance(first, Value):
-            if not first.is_whole:
-                raise call.refused(f"it changes a part of what {first.layer} gives in place")
             result = attention.as_layers(call, result)
-            # Whatever saw the old numbers sees the new ones.
-            for other, value in self._values.items():
-                if isinstance(value, Value) and value.layer == first.layer:
-                    self._values[other] = result.seen_as(value.places)
+            self._replace(call, first, result)
         return result
+
+    def _replace(self, call: Call, changed: Value, by: Value) -> None:
+        """Whatever saw the old numbers sees the new ones."""
+        order = np.argsort(changed.places, axis=None)
+        old, new = changed.places.ravel()[order], by.places.ravel()[order]
+        for node, value in self._values.items():
+            if not isinstance(value, Value) or value.layer != changed.layer:
+                continue
+            at = np.searchsorted(old, value.places).clip(max=len(old) - 1)
+            is_changed = old[at] == value.places
+            if is_changed.all():
+                self._values[node] = by.seen_as(new[at])
+            elif is_changed.any():
+                raise call.refused(f"it changes a part of what {changed.layer} gives in place")
 
     def _constant(self, call: Call) -> Any:
         """What depends on neither the input nor on what is trained."""
@@ -341,6 +356,22 @@ class Graph:
                 if not root_mean_square.goes_on(operand, call.operation, arguments):
                     self._values[argument] = root_mean_square.as_layers(call, operand)
         return Call(self, call.node)
+
+    def bounds_of(self, node: fx.Node) -> tuple[float, float] | None:
+        """Of random numbers from 0 to 1, as views show them, with numbers added."""
+        names = self.program.graph_signature.user_inputs
+        if node.op == "placeholder":
+            is_uniform = node.name in names and self._wanted[names.index(node.name)].is_uniform
+            return (0.0, 1.0) if is_uniform else None
+        operation = operation_of(node) if hasattr(node.target, "_schema") else ""
+        read = node.all_input_nodes
+        bounds = self.bounds_of(read[0]) if len(read) == 1 else None
+        if operation in VIEWS or operation in NOTHING_DONE:
+            return bounds
+        added = [other for other in node.args if isinstance(other, (int, float))]
+        if bounds is None or operation != "add" or len(added) != 1 or node.kwargs:
+            return None
+        return bounds[0] + added[0], bounds[1] + added[0]
 
     def _unchanged(self, call: Call) -> Any:
         """A move to a device, or to a type that the tensor already has on a CPU in float64."""

@@ -45,13 +45,15 @@ class OneHot:
     tokens: Value
 
 
-def _equal(node: Node) -> OneHot:
+def _equal(node: Node) -> Any:
     index = 0 if isinstance(node.inputs[0], Value) else 1
+    if node.value(index).layer not in node.build.tokens:
+        return _compared("eq", node)
     tokens, numbers = node.value(index), node.weight(1 - index)
     seen, _ = np.broadcast_arrays(tokens.places, numbers)
     each = np.arange(seen.shape[-1])
     is_one = (seen == seen[..., :1]).all() and np.array_equal(numbers.ravel(), each)
-    if tokens.layer not in node.build.tokens or not is_one:
+    if not is_one:
         raise node.refused("it can only say of tokens which of all each is")
     return OneHot(tokens.seen_as(seen[..., 0]))
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -19,7 +20,10 @@ NOTHING_DONE = ("to", "_to_copy", "type_as", "float", "double", "cpu", "cuda")  
 
 
 class Preparations:
-    def __init__(self, program: ExportedProgram, are_tokens: bool) -> None:
+    def __init__(
+        self, program: ExportedProgram, are_tokens: bool, but: Collection[str] = ()
+    ) -> None:
+        """`but`: names of inputs that have none."""
         self._chains: dict[str, list[fx.Node]] = {}  # of inputs: up to the last arithmetic
         kinds = {spec.arg.name: spec.kind for spec in program.graph_signature.input_specs}
         given = [node for node in program.graph.nodes if node.op == "placeholder"]
@@ -30,6 +34,8 @@ class Preparations:
             if later & set(node.all_input_nodes):
                 later.add(node)
         for node in inputs if not are_tokens else []:
+            if node.name in but:
+                continue
             chain = _chain(node, later)
             if chain and chain[-1].meta["val"].shape[0] == BATCH:
                 self._chains[node.name] = chain

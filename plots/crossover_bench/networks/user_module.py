@@ -48,6 +48,7 @@ class Input:
     shape: tuple[int, ...]
     tokens: int = 0  # how many there are; 0: numbers, not tokens
     batch_axis: int = 0
+    is_uniform: bool = False  # from 0 to 1
 
     def random(self, but: Sequence[int] = (), batch: int = BATCH) -> torch.Tensor:
         """A random batch without these tokens."""
@@ -56,7 +57,7 @@ class Input:
         if self.tokens:
             drawn = torch.tensor([token for token in range(self.tokens) if token not in but])
             return drawn[torch.randint(len(drawn), shape)]
-        return torch.randn(shape, dtype=torch.float64)
+        return (torch.rand if self.is_uniform else torch.randn)(shape, dtype=torch.float64)
 
 
 @contextmanager
@@ -123,7 +124,9 @@ def _run(network: nn.Module, read: list[torch.Tensor]) -> Any:
         ) from error
 
 
-_DRAW = (torch.randn_like, torch.randn, torch.rand_like, torch.rand, torch.Tensor.normal_)
+_UNIFORM = (torch.rand_like, torch.rand)  # from 0 to 1
+_IN_PLACE = (torch.Tensor.normal_, torch.Tensor.bernoulli_)
+_DRAW = (*_UNIFORM, *_IN_PLACE, torch.randn_like, torch.randn, torch.bernoulli)
 
 
 class _Draws(TorchFunctionMode):
@@ -134,17 +137,22 @@ class _Draws(TorchFunctionMode):
         super().__init__()
         self.given = list(given)
         self._batch = len(self.given[0]) if self.given else BATCH
-        self.drawn: list[Any] = []
+        self.drawn: list[Input] = []
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         del types
+        if function in _IN_PLACE and self.given and self._is_of_samples(args[0]):
+            return self.given.pop(0).clone()  # a graph would keep the drawing
         result = function(*args, **(kwargs or {}))
-        if function in _DRAW and result.ndim > 1 and result.shape[0] == self._batch:
-            self.drawn.append(tuple(result.shape[1:]))
-            return self.given.pop(0) if self.given else result
+        if function in _DRAW and self._is_of_samples(result):
+            self.drawn.append(Input(tuple(result.shape[1:]), is_uniform=function in _UNIFORM))
+            return self.given.pop(0).clone() if self.given else result
         return result
+
+    def _is_of_samples(self, drawn: torch.Tensor) -> bool:
+        return drawn.ndim > 1 and drawn.shape[0] == self._batch
 
 
 def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...]:
@@ -161,7 +169,7 @@ def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...
                 return plain_forward(*read[:count])
 
         network.forward = forward
-    return (*wanted, *(Input(shape) for shape in draws.drawn))
+    return (*wanted, *draws.drawn)
 
 
 def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:

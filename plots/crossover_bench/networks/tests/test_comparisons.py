@@ -23,13 +23,29 @@ def stays(m, x):
     return m.out(x + y * (torch.rand(len(x), 1) >= 0.2) / 0.8)
 
 
+def stays_by_floor(m, x):
+    drawn = 0.8 + torch.rand((len(x), 1), dtype=x.dtype)
+    drawn.floor_()
+    return m.out(x + m.fc(x).div(0.8) * drawn)
+
+
+def stays_by_chance(m, x):
+    """As timm has it."""
+    drawn = x.new_empty((len(x), 1)).bernoulli_(0.8)
+    return m.out(x + m.fc(x) * drawn.div_(0.8))
+
+
 @pytest.mark.parametrize(
     ("do", "members", "layers"),
     [
         (stays, {}, ["slice", "linear", "slice", "affine", "affine", "hardtanh"]),
+        (stays_by_floor, {}, ["slice", "affine", "affine", "affine", "hardtanh"]),
+        (stays_by_chance, {}, ["slice", "linear", "slice", "as_strided", "multiply"]),
         (lambda m, x: m.out(torch.where(m.fc(x) > 0.1, x, 0.5)), {}, ["linear", "affine"]),
         (lambda m, x: m.out(x.masked_fill(~(x < m.fc(x)), -1.0)), {}, ["linear"]),
         (lambda m, x: m.out(m.fc(x) * (x <= 0).to(x.dtype)), {}, ["linear"]),
+        (lambda m, x: m.out(m.fc(x) * (x.relu() == 0)), {}, ["linear", "relu", "affine"]),
+        (lambda m, x: m.out(m.fc(x) * x.relu().ne(0).double()), {}, ["linear", "relu", "affine"]),
         (lambda m, x: m.out(m.act(m.fc(x))), {"act": nn.PReLU()}, ["linear", "relu"]),
         (lambda m, x: m.out(m.act(m.fc(x))), {"act": nn.PReLU(12)}, ["linear", "relu"]),
     ],
@@ -44,6 +60,11 @@ def test_channels_have_a_slope_of_their_own():
     more = {"conv": nn.Conv2d(3, 4, 3), "act": nn.PReLU(4), "out": nn.Linear(4, 3)}
     described, _ = told(zoo.By(do, **more), Input((3, 8, 8)))
     assert kinds(described).count("relu") == 2
+
+
+def test_whole_numbers_of_what_has_no_bounds_are_refused():
+    with pytest.raises(Refused, match="it is known of numbers between 0 and 1 that it draws"):
+        told(zoo.By(lambda m, x: m.fc(x.floor()), fc=nn.Linear(12, 3)), ROW)
 
 
 def test_what_is_not_finite_is_not_chosen():

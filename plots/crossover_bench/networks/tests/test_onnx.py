@@ -389,16 +389,27 @@ def test_zeros_on_one_side_are_a_layer(capsys, tmp_path):
     ]
 
 
-def test_shared_weights_are_tied_or_refused(capsys, tmp_path):
+def test_shared_weights_are_tied_or_those_of_one_layer(capsys, tmp_path):
     words = torch.randint(31, (2, 5))
     path = old(tmp_path / "tied.onnx", "Tied", words)
     described = imported(capsys, path, *WORDS_OF)
     assert described["layers"][-1]["tied"] == described["layers"][0]["name"]
-    path = old(tmp_path / "shared.onnx", "shared", torch.randn(2, 4))
-    assert "2 has the very weights of 0; each layer of bench's has" in refused(capsys, path)
-    path = exported(tmp_path / "new.onnx", "one_body", torch.randn(2, 4), True)
-    capsys.readouterr()  # what the exporter says
-    assert "has the very weights of body; each layer" in refused(capsys, path)
+    for path in (
+        old(tmp_path / "shared.onnx", "shared", torch.randn(2, 4)),
+        exported(tmp_path / "new.onnx", "one_body", torch.randn(2, 4), True),
+    ):
+        capsys.readouterr()  # what the exporter says
+        first, *_, last = imported(capsys, path)["layers"]
+        assert first["type"] == last["type"] == "linear" and last["shared"] == first["name"]
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["x", "k"], ["a"], pads=[1, 1, 1, 1]),
+        node("Conv", ["a", "k"], ["b"]),
+        node("Flatten", ["b"], ["y"]),
+    ]
+    path = made(tmp_path / "other.onnx", nodes, {"k": numbers(3, 3, 3, 3)}, x=["n", 3, 6, 6])
+    sentence = "conv_2 has the very weights of conv, and is no layer of its type and sizes"
+    assert sentence in refused(capsys, path, "--as-is")
 
 
 def test_copies_that_an_exporter_writes_once_are_said(capsys, tmp_path):
