@@ -175,9 +175,9 @@ class Graph:
                     )
                 step.layer["shared"], step.parameters, step.count = first, [], 0
         if copies:
-            (name, before), *_ = copies.items()
+            (copy, copied), *_ = copies.items()
             self.build.notes.append(
-                f"{len(copies)} of its layers have the very weights of others ({name} of {before}) "
+                f"{len(copies)} of its layers have the very weights of others ({copy} of {copied}) "
                 "in the file, where PyTorch's exporter writes those of untrained copies once; each "
                 "has its own here, so if they are one, import the network from PyTorch"
             )
