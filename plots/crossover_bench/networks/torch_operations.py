@@ -333,6 +333,10 @@ def _sum(call: Call) -> Value:
 def _channel_norm(call: Call) -> Value:
     """Normalization by a batch, by groups of channels, or by each channel of a sample
     (instance_norm)."""
+    if call.operation == "instance_norm":
+        call.only(use_input_stats=True)
+    if call["weight"] is None and call["bias"] is None and call.operation != "batch_norm":
+        return _group_norm_alone(call)
     if call["weight"] is None:
         raise call.refused("affine is False, and can only be True")
     if call["bias"] is None:
@@ -346,11 +350,19 @@ def _channel_norm(call: Call) -> Value:
         # momentum is that of averages which training does not read
         parameters = call.parameter("weight") + call.parameter("bias")
         return call.build.batch_norm(call, call.value(), parameters, **eps)
-    if call.operation == "instance_norm":
-        call.only(use_input_stats=True)
     groups = call.arguments.get("num_groups") or call.shape("weight")[0]
     parameters = call.parameter("weight") + call.parameter("bias")
     return call.build.image(call, "group_norm", call.value(), parameters, num_groups=groups, **eps)
+
+
+def _group_norm_alone(call: Call) -> Value:
+    """Without weights: each group of channels is a row, as layer_norm has it."""
+    value = call.value()
+    groups = call.arguments.get("num_groups") or value.places.shape[1]
+    rows = value.seen_as(value.places.reshape(len(value.places), groups, -1))
+    eps = non_defaults(eps=(call["eps"], 1e-5))
+    given = call.build.rowwise(call, "layer_norm", rows, [], elementwise_affine=False, **eps)
+    return given.seen_as(given.places.reshape(value.places.shape))
 
 
 def _row_norm(call: Call) -> Value:

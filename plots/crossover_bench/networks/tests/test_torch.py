@@ -427,6 +427,26 @@ def test_a_part_that_is_kept_out_of_autocast_is_as_the_others():
     assert kinds(described) == ["linear", "relu", "linear"]
 
 
+@pytest.mark.parametrize(
+    ("norm", "eps"),
+    [
+        (nn.InstanceNorm2d(4), {}),
+        (nn.InstanceNorm2d(4, eps=1e-3), {"eps": 1e-3}),
+        (nn.GroupNorm(2, 4, affine=False), {}),
+    ],
+)
+def test_channels_without_weights_are_rows_of_a_norm(norm, eps):
+    do = lambda m, x: m.out(m.norm(m.conv(x)).relu().mean((2, 3)))  # noqa: E731
+    conv, out = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+    described, _ = told(zoo.By(do, conv=conv, norm=norm, out=out), Input((3, 8, 8)))
+    assert kinds(described)[:4] == ["conv2d", "as_strided", "layer_norm", "relu"]
+    layer = described["layers"][2]
+    assert {**layer, "name": ""} == {
+        **{"name": "", "type": "layer_norm", "elementwise_affine": False},
+        **eps,
+    }
+
+
 # ---- what is refused
 
 IMAGE = Input((2, 16, 16))
@@ -440,9 +460,6 @@ NO_LAYER: dict[str, nn.Module] = {
     ),
     "output_padding is 2, and can only be below the stride": nn.ConvTranspose2d(
         2, 4, 3, stride=2, output_padding=2, dilation=3
-    ),
-    "(group_norm, zoo.py:{}): affine is False, and can only be True": nn.GroupNorm(
-        2, 2, affine=False
     ),
     "(batch_norm, zoo.py:{}): affine is False, and can only be True": nn.BatchNorm2d(
         2, affine=False
