@@ -18,16 +18,21 @@ _STEEP = 1e30  # times this, each difference that a float has is beyond 1
 def compared(call: Call) -> Value:
     """A difference, above 0 or not: what is held between 0 and 1 of it many times over."""
     difference = attention.as_layers(call, _with(call, arithmetic.sub, "sub", alpha=1))
-
-    def held(slope: float, at_0: float) -> Value:
-        steep = attention.affine(call, difference, slope, at_0)
-        return call.build.elementwise(call, "hardtanh", steep, min_val=0.0)
-
     if call.operation in ("eq", "ne"):
-        equal = call.build.product(call, held(_STEEP, 1), held(-_STEEP, 1))
+        both = _held(call, difference, _STEEP, 1), _held(call, difference, -_STEEP, 1)
+        equal = call.build.product(call, *both)
         return equal if call.operation == "eq" else _not(call, equal)
     slope = -_STEEP if call.operation in ("lt", "le") else _STEEP
-    return held(slope, float(call.operation in ("ge", "le")))
+    return _held(call, difference, slope, float(call.operation in ("ge", "le")))
+
+
+def is_above(call: Call, value: Value, bound: float) -> Value:
+    return _held(call, attention.affine(call, value, 1.0, -bound), _STEEP, 0.0)
+
+
+def _held(call: Call, difference: Value, slope: float, at_0: float) -> Value:
+    steep = attention.affine(call, difference, slope, at_0)
+    return call.build.elementwise(call, "hardtanh", steep, min_val=0.0)
 
 
 def negated(call: Call) -> Value:

@@ -24,6 +24,7 @@ from crossover_bench.networks import (
 )
 from crossover_bench.networks.builder import At
 from crossover_bench.networks.calls import Call, NoLayers, Parameter
+from crossover_bench.networks.functions import FUNCTIONS
 from crossover_bench.networks.values import Value, both, non_defaults, pair
 from crossover_bench.networks.windows import Padded, global_max, padded, padded_by_itself
 from crossover_bench.peers.pytorch.layers import LAYERS
@@ -33,94 +34,6 @@ def is_read_as_it_is(operand: Any, operation: str) -> bool:
     """Whether the operation reads the operand before it becomes layers."""
     known = ("conv1d", "conv2d") if isinstance(operand, Padded) else attention.OF_SCORES
     return operation in known
-
-
-def _elementwise(kind: str) -> Callable[[Call], Value]:
-    """A function of each number, with numbers of its own."""
-    numbers = LAYERS[kind].numbers or {}
-
-    def layer(call: Call) -> Value:
-        settings = {name: (float(call[name]), default) for name, default in numbers.items()}
-        return call.build.elementwise(call, kind, call.value(), **non_defaults(**settings))
-
-    return layer
-
-
-def _leaky_relu(call: Call) -> Value:
-    if call["negative_slope"] < 0:
-        raise call.refused(f"negative_slope is {call['negative_slope']}, and can't be below 0")
-    if call["negative_slope"] == 0:
-        return call.build.elementwise(call, "relu", call.value())
-    return _elementwise("leaky_relu")(call)
-
-
-def _elu(call: Call) -> Value:
-    """ELU, or SELU, which is ELU with a factor behind it."""
-    alpha, scale = float(call.arguments.get("alpha", 1)), 1.0
-    if call.operation == "selu":
-        alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    else:
-        call.only(scale=1, input_scale=1)
-    if alpha <= 0:
-        raise call.refused(f"alpha is {alpha}, and can only be above 0")
-    value = call.build.elementwise(call, "elu", call.value(), **non_defaults(alpha=(alpha, 1.0)))
-    return attention.affine(call, value, scale, 0)
-
-
-def _softplus(call: Call) -> Value:
-    call.only(beta=1, threshold=20)
-    return call.build.elementwise(call, "softplus", call.value())
-
-
-def _mish(call: Call) -> Value:
-    value = call.value()
-    gate = call.build.elementwise(call, "softplus", value)
-    return call.build.product(call, value, call.build.elementwise(call, "tanh", gate))
-
-
-def _log_sigmoid(call: Call) -> Value:
-    turned = attention.affine(call, call.value(), -1.0, 0)
-    return attention.affine(call, call.build.elementwise(call, "softplus", turned), -1.0, 0)
-
-
-_LARGEST = float(np.finfo(np.float32).max)  # a bound that holds nothing
-
-
-def _held(call: Call) -> Value:
-    """Limits numbers to a range, as hardtanh and clamp do."""
-    bounds = list(call.arguments.values())[1:3]
-    if bounds == [0, None]:
-        return call.build.elementwise(call, "relu", call.value())
-    least, most = (
-        _LARGEST * sign if b is None else b for b, sign in zip(bounds, (-1, 1), strict=True)
-    )
-    if not all(isinstance(bound, (int, float)) for bound in (least, most)) or least >= most:
-        raise call.refused(
-            f"it holds numbers between {least} and {most}, and these can only be two numbers, "
-            "the smaller first"
-        )
-    least, most = max(float(least), -_LARGEST), min(float(most), _LARGEST)
-    if (least, most) == (-_LARGEST, _LARGEST):
-        return call.value()
-    if (least, most) == (0, 6):
-        return call.build.elementwise(call, "relu6", call.value())
-    settings = non_defaults(min_val=(least, -1.0), max_val=(most, 1.0))
-    return call.build.elementwise(call, "hardtanh", call.value(), **settings)
-
-
-def _larger(call: Call) -> Value:
-    """The larger of two results, or the smaller: the first, and what the other has more or less."""
-    sign = 1.0 if call.operation == "maximum" else -1.0
-    left, right = (attention.as_layers(call, call[name]) for name in ("self", "other"))
-    less = attention.affine(call, left, -sign, 0)
-    more = attention.affine(call, right, sign, 0)
-    more = call.build.elementwise(call, "relu", call.build.sum(call, more, less))
-    return call.build.sum(call, left, attention.affine(call, more, sign, 0))
-
-
-def _gelu(call: Call) -> Value:
-    kind = "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
-    return call.build.elementwise(call, kind, call.value())
 
 
 def _dropout(call: Call) -> Value:
@@ -366,9 +279,10 @@ def _group_norm_alone(call: Call) -> Value:
 
 
 def _row_norm(call: Call) -> Value:
-    """Normalization of the last dimension: layer_norm, or rms_norm, which has no bias."""
-    if len(call["normalized_shape"]) != 1:
-        raise call.refused("normalized_shape has several dimensions, and can only have the last")
+    """Normalization of the last dimensions: layer_norm, or rms_norm, which has no bias."""
+    value, count = call.value(), len(call["normalized_shape"])
+    places = value.places
+    rows = value.seen_as(places.reshape(*places.shape[: places.ndim - count], -1))
     has_bias = call.operation == "layer_norm"
     weight, bias = call.parameter("weight"), call.parameter("bias") if has_bias else []
     if bias and not weight:
@@ -376,7 +290,17 @@ def _row_norm(call: Call) -> Value:
     eps = (call["eps"], 1e-5 if has_bias else None)
     settings = non_defaults(eps=eps, elementwise_affine=(bool(weight), True))
     settings |= non_defaults(bias=(bool(bias), True)) if has_bias and weight else {}
-    return call.build.rowwise(call, call.operation, call.value(), weight + bias, **settings)
+    given = call.build.rowwise(call, call.operation, rows, weight + bias, **settings)
+    return given.seen_as(given.places.reshape(places.shape))
+
+
+def _glu(call: Call) -> Value:
+    """The first half of a dimension times the sigmoid of the other."""
+    value = call.value()
+    halves = np.split(value.places, 2, call["dim"])
+    left, right = (value.seen_as(half) for half in halves)
+    gate = call.build.elementwise(call, "sigmoid", right)
+    return call.build.product(call, left, gate)
 
 
 def _norm(call: Call) -> Value:
@@ -480,11 +404,6 @@ def _in_order(call: Call, operand: Any, axes: list[int]) -> Any:
     return value.seen_as(value.places.transpose(axes))
 
 
-def _cos(call: Call) -> Value:
-    turned = attention.affine(call, call.value(), 1.0, math.pi / 2)
-    return call.build.elementwise(call, "sin", turned)
-
-
 def _log_softmax(call: Call) -> Value:
     value = attention.softmax(call, call.value(), call["dim"])
     return call.build.only_at_end(call, value, "log_softmax")
@@ -513,18 +432,7 @@ def _embedding(call: Call) -> Any:
 
 
 CALLS: dict[str, Callable[[Call], Any]] = {
-    # Several layers, as long as peers/pytorch/layers.py has none of this name.
-    "mish": _mish,
-    "log_sigmoid": _log_sigmoid,
-    "cos": _cos,
-    **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
-    "gelu": _gelu,
-    **dict.fromkeys(("hardtanh", "clamp", "clamp_min"), _held),
-    **dict.fromkeys(("maximum", "minimum"), _larger),
-    "leaky_relu": _leaky_relu,
-    **dict.fromkeys(("elu", "selu"), _elu),
-    "softplus": _softplus,
-    "neg": lambda call: attention.affine(call, call.value(), -1.0, 0),
+    **FUNCTIONS,
     "dropout": _dropout,
     "feature_dropout": _channel_dropout,
     "detach": _detach,
@@ -566,6 +474,7 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     "floor": comparisons.floor,
     "where": _where,
     "prelu": comparisons.prelu,
+    "glu": _glu,
     "softmax": lambda call: attention.softmax(call, call["self"], call["dim"]),
     "log_softmax": _log_softmax,
     **dict.fromkeys(("pow", "square"), arithmetic.power),

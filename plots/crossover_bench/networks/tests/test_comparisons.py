@@ -55,6 +55,28 @@ def test_comparisons_choose(do, members, layers):
     assert kinds(described)[: len(layers)] == layers
 
 
+@pytest.mark.parametrize(
+    ("act", "layers"),
+    [
+        (nn.Softplus(2), ["affine", "softplus", "affine"]),
+        (nn.CELU(0.5), ["affine", "elu", "affine"]),
+        (nn.Softshrink(0.2), ["hardtanh", "affine", "add"]),
+        (nn.Hardshrink(0.2), ["abs", "affine", "affine", "hardtanh", "multiply"]),
+        (nn.Threshold(0.1, 2.0), ["affine", "affine", "hardtanh"]),
+        (nn.GLU(), ["slice", "sigmoid"]),
+        (
+            nn.Sequential(nn.Unflatten(1, (3, 4)), nn.LayerNorm((3, 4)), nn.Flatten()),
+            ["layer_norm"],
+        ),
+    ],
+)
+def test_functions_are_several_layers(act, layers):
+    do = lambda m, x: m.out(m.act(m.fc(x)))  # noqa: E731
+    out = nn.Linear(6 if isinstance(act, nn.GLU) else 12, 3)
+    described, _ = told(zoo.By(do, fc=nn.Linear(12, 12), act=act, out=out), ROW)
+    assert kinds(described)[1:][: len(layers)] == layers
+
+
 def test_channels_have_a_slope_of_their_own():
     do = lambda m, x: m.out(m.act(m.conv(x)).mean((2, 3)))  # noqa: E731
     more = {"conv": nn.Conv2d(3, 4, 3), "act": nn.PReLU(4), "out": nn.Linear(4, 3)}

@@ -453,7 +453,7 @@ def by_chance(m, x):
             "it changes a part of what fc gives in place",
         ),
         (lambda m, x: m.fc(x).clamp(2, 1), ROWS, ROW, "between 2 and 1"),
-        (lambda m, x: nn.functional.softplus(m.fc(x), 2), ROWS, ROW, "beta is 2"),
+        (lambda m, x: nn.functional.softplus(m.fc(x), 1, 2), ROWS, ROW, "threshold is 2"),
         (
             lambda m, x: m.out((y := m.fc(x)) + y.detach()),
             {"fc": nn.Linear(4, 4), "out": nn.Linear(4, 3)},
