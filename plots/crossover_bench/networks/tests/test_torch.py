@@ -544,7 +544,7 @@ def test_a_normalization_has_its_own_epsilon():
 
 
 def test_a_wrong_layer_is_found_and_named(capsys, monkeypatch):
-    monkeypatch.setitem(torch_operations.CALLS, "relu", torch_operations._elementwise("sigmoid"))
+    monkeypatch.setitem(torch_operations.CALLS, "relu", torch_operations.CALLS["sigmoid"])
     sentence = refused(capsys, "Cnn", "--input=1x16x16")
     assert sentence.endswith("other numbers than the original: first relu (sigmoid)")
 
