@@ -325,10 +325,9 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
   refused("/layers/6/p", "half", "network 'm': layer 6 (dropout): 'p' is to be a number");
   refused("/layers/1/type", "mish",
           "network 'm': layer 1 (mish): no layer has this type; there are linear, leaky_relu, elu, "
-          "softplus, sin, exp, sqrt, reciprocal, abs, hardtanh, affine, identity, relu, sigmoid, "
-          "tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, add, conv2d, max_pool2d, "
-          "avg_pool2d, global_avg_pool2d, "
-          "mean_over_time, batch_norm, dropout, "
+          "softplus, sin, exp, log, sqrt, reciprocal, abs, hardtanh, affine, identity, relu, "
+          "sigmoid, tanh, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid, add, conv2d, "
+          "max_pool2d, avg_pool2d, global_avg_pool2d, mean_over_time, batch_norm, dropout, "
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
           "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad, "
