@@ -46,7 +46,7 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
             verdicts.append(_of_model(name, networks))
     how = (
         "the network built again beside the model in float64, outputs and all gradients, on drawn "
-        "images of 96 by 96 pixels, or of timm's size where the model has a table of places; to "
+        "images of 96 by 96 pixels, or of timm's size where the model is none of that size; to "
         f"{proof.TOLERANCE:g} of the largest"
     )
     unit = "models, without trained weights"
@@ -55,26 +55,29 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
 
 def _of_model(name: str, networks: dict[str, dict[str, Any]]) -> Verdict:
     torch.manual_seed(0)
-    try:
-        model = timm.create_model(name)
-        wanted = _input_of(model)
-        make: Callable[[], nn.Module] = partial(readied, model, name, wanted)
-        came = imported(make, [wanted], source=name, name=name, loss_function="cross-entropy")
-    except Refused as refused:
-        return of_refusal(name, str(refused))
-    except Exception as error:
-        return Verdict(name, "fault", f"{type(error).__name__}: {error}")
-    networks[name] = came.described
-    return Verdict(name, "equal", apart=came.difference)
+    why = ""
+    for wanted in _inputs_of(timm.create_model(name)):
+        try:
+            make: Callable[[], nn.Module] = partial(readied, timm.create_model(name), name, wanted)
+            came = imported(make, [wanted], source=name, name=name, loss_function="cross-entropy")
+        except Refused as refused:
+            why = str(refused)
+        except Exception as error:
+            return Verdict(name, "fault", f"{type(error).__name__}: {error}")
+        else:
+            networks[name] = came.described
+            return Verdict(name, "equal", apart=came.difference)
+    return of_refusal(name, why)
 
 
-def _input_of(model: nn.Module) -> Input:
+def _inputs_of(model: nn.Module) -> list[Input]:
+    """Those to be tried, the first that is not refused."""
     given, small = Input(tuple(model.pretrained_cfg["input_size"])), Input(_SMALL)
     if any("pos" in name for name, _ in model.named_parameters()):  # a table for each place
-        return given
+        return [given]
     try:
         with torch.no_grad():
             model(small.random().float())
     except (AssertionError, RuntimeError):
-        return given
-    return small
+        return [given]
+    return [small, given]
