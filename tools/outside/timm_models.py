@@ -56,17 +56,20 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
 def _of_model(name: str, networks: dict[str, dict[str, Any]]) -> Verdict:
     torch.manual_seed(0)
     why = ""
-    for wanted in _inputs_of(timm.create_model(name)):
-        try:
+    try:
+        for wanted in _inputs_of(timm.create_model(name)):
             make: Callable[[], nn.Module] = partial(readied, timm.create_model(name), name, wanted)
-            came = imported(make, [wanted], source=name, name=name, loss_function="cross-entropy")
-        except Refused as refused:
-            why = str(refused)
-        except Exception as error:
-            return Verdict(name, "fault", f"{type(error).__name__}: {error}")
-        else:
+            try:
+                came = imported(
+                    make, [wanted], source=name, name=name, loss_function="cross-entropy"
+                )
+            except Refused as refused:
+                why = str(refused)
+                continue
             networks[name] = came.described
             return Verdict(name, "equal", apart=came.difference)
+    except Exception as error:
+        return Verdict(name, "fault", f"{type(error).__name__}: {error}")
     return of_refusal(name, why)
 
 

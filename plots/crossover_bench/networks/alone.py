@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -39,14 +38,12 @@ class Alone:
         read = [part for part in tree_leaves([*call.arguments.values()]) if part is not None]
         beside = [part for part in read if isinstance(part, _OF_SAMPLES) and not self._is(part)]
         if beside:
-            moved = copy(call)
-            moved.arguments = {
-                name: argument
-                if name in _WEIGHTS
-                else tree_map(lambda part: self._beside(call, part, beside[0]), argument)
+            moved = {
+                name: tree_map(lambda part: self._beside(call, part, beside[0]), argument)
                 for name, argument in call.arguments.items()
+                if name not in _WEIGHTS
             }
-            return layers(moved)
+            return layers(call.changed(**moved))
         first = next(iter(call.arguments))
         is_read = hasattr(call[first], "numpy") or isinstance(call[first], _LATER)
         if (
@@ -62,8 +59,7 @@ class Alone:
         value = self._as_value(call, call[first])
         has_batch = _is_repeated(value.places)
         places = value.places if has_batch else value.places[None]
-        moved = copy(call)
-        moved.arguments = {**call.arguments, first: _with_batch(value, places, np.arange(BATCH))}
+        moved = call.changed(**{first: _with_batch(value, places, np.arange(BATCH))})
         given = attention.as_layers(call, layers(moved))
         self._layers |= set(call.build.steps) - before
         return given if has_batch else given.seen_as(given.places[0])

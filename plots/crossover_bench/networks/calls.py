@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -54,6 +55,13 @@ class Call(ABC):
     @abstractmethod
     def layer_of(self, parameters: list[Any]) -> dict[str, Any] | None:
         """The layer that already has one of these parameters."""
+
+    def changed(self, operation: str = "", /, **arguments: Any) -> Self:
+        """The same call of another operation, or with other arguments."""
+        other = copy(self)
+        other.operation = operation or self.operation
+        other.arguments = {**self.arguments, **arguments}
+        return other
 
     def __getitem__(self, argument: str) -> Any:
         return self.arguments[argument]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ _STEEP = 1e30  # times this, each difference that a float has is beyond 1
 
 def compared(call: Call) -> Value:
     """A difference, above 0 or not: what is held between 0 and 1 of it many times over."""
-    difference = attention.as_layers(call, _with(call, arithmetic.sub, "sub", alpha=1))
+    difference = attention.as_layers(call, arithmetic.sub(call.changed("sub", alpha=1)))
     if call.operation in ("eq", "ne"):
         both = _held(call, difference, _STEEP, 1), _held(call, difference, -_STEEP, 1)
         equal = call.build.product(call, *both)
@@ -54,7 +53,7 @@ def chosen(call: Call, condition: Value, chosen: Any, other: Any) -> Value:
             raise call.refused(f"it chooses {operand}, and a product with 0 is not 0 then")
         if not isinstance(operand, (int, float)) or operand:
             both = {"self": gate, "other": operand}
-            parts.append(attention.as_layers(call, _with(call, arithmetic.mul, "mul", **both)))
+            parts.append(attention.as_layers(call, arithmetic.mul(call.changed("mul", **both))))
     if not parts:
         return attention.affine(call, condition, 0.0, 0)
     return call.build.sum(call, *parts) if len(parts) == 2 else parts[0]
@@ -67,9 +66,8 @@ def floor(call: Call) -> Value:
     whole = math.floor(least)
     if most > whole + 2:
         raise call.refused("it is known of numbers between 0 and 1 that it draws itself")
-    reached = copy(call)
-    reached.operation, reached.arguments = "ge", {**call.arguments, "other": whole + 1.0}
-    return attention.affine(call, compared(reached), 1.0, whole)
+    reached = compared(call.changed("ge", other=whole + 1.0))
+    return attention.affine(call, reached, 1.0, whole)
 
 
 def prelu(call: Call) -> Value:
@@ -82,11 +80,5 @@ def prelu(call: Call) -> Value:
     above = call.build.elementwise(call, "relu", value)
     turned = attention.affine(call, value, -1.0, 0)
     below = call.build.elementwise(call, "relu", turned)
-    scaled = _with(call, arithmetic.mul, "mul", self=below, other=factor)
+    scaled = arithmetic.mul(call.changed("mul", self=below, other=factor))
     return call.build.sum(call, above, attention.affine(call, scaled, -1.0, 0))
-
-
-def _with(call: Call, done: Any, operation: str, **arguments: Any) -> Any:
-    moved = copy(call)
-    moved.operation, moved.arguments = operation, {**call.arguments, **arguments}
-    return done(moved)

@@ -106,9 +106,8 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _is_called_twice(first: Step, step: Step) -> bool:
     """Whether both are one layer with the same parameters."""
-    is_alike = {**first.layer, "name": ""} == {**step.layer, "name": ""}
     pairs = zip(first.parameters, step.parameters, strict=False)
-    is_alike = is_alike and len(first.parameters) == len(step.parameters)
+    is_alike = first.is_like(step) and len(first.parameters) == len(step.parameters)
     return is_alike and all(np.array_equal(*pair) for pair in pairs)
 
 
@@ -173,7 +172,7 @@ class Graph:
                         f"{name} has the very weights of {first}, and is no layer of its type and "
                         "sizes; layers of others have parameters of their own"
                     )
-                step.layer["shared"], step.parameters, step.count = first, [], 0
+                step.shares(first)
         if copies:
             (copy, copied), *_ = copies.items()
             self.build.notes.append(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from operator import getitem
 from typing import Any
@@ -24,7 +23,6 @@ from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.calls import NoLayers, Parameter
 from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
 from crossover_bench.networks.slices import joined
-from crossover_bench.networks.steps import Step
 from crossover_bench.networks.torch_operations import (
     CALLS,
     OF_EACH_NUMBER,
@@ -338,8 +336,7 @@ class Graph:
         parameter: Parameter = call[name]
 
         def function(value: Value) -> Value:
-            of_value = copy(call)
-            of_value.arguments = {**call.arguments, name: value}
+            of_value = call.changed(**{name: value})
             return attention.as_layers(call, CALLS[call.operation](of_value))
 
         return replace(parameter, calculated=(*parameter.calculated, function))
@@ -459,9 +456,9 @@ class Graph:
         for name in added:
             step = self.build.steps[name]
             first = self.used.get(step.parameters[0]) if step.parameters else None
-            if first is not None and self._is_same(self.build.steps[first], step):
-                step.layer["shared"] = first
-                step.parameters, step.count = [], 0
+            before = self.build.steps.get(first or "")
+            if before and before.is_like(step) and before.parameters == step.parameters:
+                step.shares(before.layer["name"])
             for parameter in step.parameters:
                 if parameter in self.used:
                     raise call.refused(
@@ -472,12 +469,6 @@ class Graph:
         last = result[0] if isinstance(result, (tuple, list)) else result
         if added and isinstance(last, Value):
             self.origins[last.layer] = (call.node.name, last)
-
-    @staticmethod
-    def _is_same(first: Step, step: Step) -> bool:
-        """Whether both are one module that is called twice."""
-        is_alike = {**first.layer, "name": ""} == {**step.layer, "name": ""}
-        return is_alike and first.parameters == step.parameters
 
     def unused(self) -> list[str]:
         """Parameters that no layer reads."""

@@ -28,6 +28,14 @@ class Step:
     count: int  # of parameters
     parameters: list[Any] = field(default_factory=list)
 
+    def is_like(self, other: Step) -> bool:
+        """Whether both are layers of one type and sizes."""
+        return {**self.layer, "name": ""} == {**other.layer, "name": ""}
+
+    def shares(self, first: str) -> None:
+        """Takes its parameters from an earlier layer."""
+        self.layer["shared"], self.parameters, self.count = first, [], 0
+
 
 class Steps:
     def __init__(self, sample: Sequence[int], is_tokens: bool) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -218,10 +217,8 @@ def _max(call: Call) -> Any:
 
 def _min(call: Call) -> Any:
     """The largest of the negative, negated."""
-    turned = copy(call)
-    turned.operation = {"min": "max", "amin": "amax"}[call.operation]
-    turned.arguments = {**call.arguments, "self": attention.affine(call, call.value(), -1.0, 0)}
-    given = _max(turned)
+    turned = attention.affine(call, call.value(), -1.0, 0)
+    given = _max(call.changed({"min": "max", "amin": "amax"}[call.operation], self=turned))
     largest, *places = given if isinstance(given, tuple) else (given,)
     smallest = attention.affine(call, largest, -1.0, 0)
     return (smallest, *places) if places else smallest
@@ -315,10 +312,8 @@ def _norm(call: Call) -> Value:
 
 def _term_and_product(call: Call) -> Any:
     call.only(value=1)
-    product, total = copy(call), copy(call)
-    product.arguments = {"self": call["tensor1"], "other": call["tensor2"]}
-    total.arguments = {"self": call["self"], "other": arithmetic.mul(product), "alpha": 1}
-    return arithmetic.add(total)
+    product = arithmetic.mul(call.changed("mul", self=call["tensor1"], other=call["tensor2"]))
+    return arithmetic.add(call.changed("add", other=product, alpha=1))
 
 
 def _stack(call: Call) -> Value:
@@ -351,9 +346,8 @@ def _attention(call: Call) -> Value:
     mask = call["attn_mask"]
     if isinstance(mask, (Value, Parameter)):
         call.only(dropout_p=0)
-        moved = copy(call)
-        moved.arguments = {"self": scores, "other": mask, "alpha": 1}
-        weights = attention.softmax(call, arithmetic.add(moved), -1)
+        masked = arithmetic.add(call.changed("add", self=scores, other=mask, alpha=1))
+        weights = attention.softmax(call, masked, -1)
         return attention.as_layers(call, attention.product(call, weights, call.value("value")))
     if mask is not None:
         scores = attention.masked(call, scores, attention.hidden_by(call, mask))
