@@ -121,6 +121,8 @@ std::vector<Case> convolution_cases() {
   both({1, 1, 1, 1}, 1, one, true, identity, "1x1");
   both({2, 5, 4, 7}, 3, one, false, identity, "of_points");
   both({2, 6, 7, 5}, 9, one_of_two, false, identity, "of_every_other_point");
+  both({2, 4, 64, 64}, 96, one_of_two, false, identity, "of_every_other_point_of_few");
+  both({4, 8, 64, 64}, 16, one_of_two, false, identity, "of_every_other_point_of_8");
   both({3, 3, 9, 8}, 16, same5, true, relu, "first_layer", 1, false);
   both({2, 16, 6, 6}, 32, same3, true, relu, "of_whole_blocks");
   both({2, 17, 7, 9}, 23, same3, true, sigmoid, "odd");

@@ -348,6 +348,15 @@ dnnl::convolution_forward::primitive_desc hint(const ConvolutionGrad& op, const 
           geometry.padding};
 }
 
+/// oneDNN's kernels of single pixels that step over others write behind their scratchpad where
+/// channels lie last and are fewer than a vector's lanes (its issue 6035; 3.13 still does).
+bool writes_outside(const dnnl::primitive_desc_base& description, const ConvolutionGrad& op,
+                    const Lowering& to) {
+  const std::string name = description.impl_info_str();
+  const bool steps = op.window.stride.down > 1 || op.window.stride.across > 1;
+  return steps && name.rfind("jit_1x1", 0) == 0 && to[op.dw].shape[1] < onednn_lanes();
+}
+
 dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvolutionGrad& op,
                                                                     const Layout* dw_layout,
                                                                     const Lowering& to) {
@@ -356,10 +365,17 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Convol
   return fastest({op.x, op.dw, op.dy}, dw_layout, to,
                  [&](const Description& x, const Description& dw, const Description& y) {
                    const auto bias = op.dbias == none ? Description() : vector(to[op.dbias]);
-                   return dnnl::convolution_backward_weights::primitive_desc(
+                   const auto known = hint(op, to, x, y);  // next_impl() reads it again
+                   dnnl::convolution_backward_weights::primitive_desc described(
                        to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
                        geometry.strides, geometry.dilates, geometry.padding, geometry.padding,
-                       hint(op, to, x, y), attributes());
+                       known, attributes());
+                   while (writes_outside(described, op, to)) {
+                     if (!described.next_impl()) {
+                       throw dnnl::error(dnnl_unimplemented, "no other kernel");
+                     }
+                   }
+                   return described;
                  });
 }
 
