@@ -62,6 +62,12 @@ TEST(NetworkFile, WithoutATrainingHasOneThatStaysFinite) {
   EXPECT_EQ(task.generate(3).inputs.size(), 3 * 64U);
 }
 
+TEST(NetworkFile, OfBatchNormsIsTrainedMoreSlowly) {
+  Json json = small_network_json();
+  json["layers"][1]["type"] = "batch_norm";
+  EXPECT_EQ(std::get<SgdOptions>(task_from(json).optimizer).learning_rate, 0.001);
+}
+
 TEST(NetworkFile, IsScaledByItsInnerWidths) {
   const Json scaled = describe(read_network(written(small_network_json().dump()), 0.5));
   EXPECT_EQ(scaled["name"], "smallx0.5");

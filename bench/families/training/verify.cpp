@@ -71,7 +71,7 @@ Verification steps_verified(Program& program, const Workload& workload, const Su
         throw Mismatch(std::string(mismatch.what()) +
                            "; the network magnifies rounding: from starts that are 16 roundings "
                            "off the reference's own loss differs by 0.3 % or more, so that in "
-                           "float32 nothing can be verified",
+                           "float32 nothing can be verified; a smaller --lr may help",
                        *mismatch.error, *mismatch.tolerance);
       }
     }

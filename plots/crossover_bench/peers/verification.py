@@ -33,7 +33,8 @@ _MOST_OF_LOSS = 1e-2
 
 _MAGNIFIES = (  # as bench says it of its own rows
     "the network magnifies rounding: from starts that are 16 roundings off the reference's own "
-    "loss differs by 0.3 % or more, so that in float32 nothing can be verified"
+    "loss differs by 0.3 % or more, so that in float32 nothing can be verified; a smaller --lr may "
+    "help"
 )
 
 MODULE = "module"  # the type of a layer that is a user's own module, as it is
