@@ -140,6 +140,14 @@ TEST(Cost, CountsOfAGroupsInputsOnly) {
             2 * product);
 }
 
+TEST(Cost, CountsTheNeighboursOfPixelsBetweenThem) {
+  const std::vector<Shape> images{{2, 6, 4, 8}, {2, 6, 5, 3}, {2, 6, 4, 3}};
+  const double of_four = 2.0 * 4 * (2 * 6 * 5 * 3);
+  EXPECT_EQ(flops_of(images, Resample{.x = 0, .y = 1}), of_four);
+  EXPECT_EQ(flops_of(images, Resample{.x = 1, .y = 0, .transposed = true}), of_four);
+  EXPECT_EQ(flops_of(images, Resample{.x = 0, .y = 2}), 2.0 * 2 * (2 * 6 * 4 * 3));
+}
+
 TEST(Cost, CountsEachDirectionOfAWindow) {
   const Window line{.size = {1, 5}, .stride = {1, 2}, .padding = {0, 2}};
   const std::vector<Shape> shapes{{2, 6, 1, 8}, {4, 6, 1, 5}, {2, 4, 1, 4}};

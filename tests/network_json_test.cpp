@@ -129,6 +129,8 @@ TEST(NetworkJson, KnowsWhatMakesImagesLarger) {
        "groups": 2, "dilation": 1},
       {"name": "norm", "type": "group_norm", "num_groups": 2, "eps": 1e-3},
       {"name": "repeated", "type": "upsample", "scale_factor": 2},
+      {"name": "uneven", "type": "interpolate", "size": [9, 5], "align_corners": true},
+      {"name": "between", "type": "interpolate", "size": 18},
       {"name": "flat", "type": "flatten"}]})");
   Json said = json;
   said["layers"][1].erase("dilation");
@@ -331,7 +333,7 @@ TEST(NetworkJson, SaysWhatIsWrongAndWhere) {
           "embedding, position_embedding, layer_norm, rms_norm, attention, lstm, flatten, "
           "concatenate, to_sequence, multiply, class_token, first_place, last_place, slice, "
           "matmul, softmax, gru, conv_transpose2d, upsample, group_norm, to_image, pad, "
-          "as_strided");
+          "as_strided, interpolate");
 }
 
 }  // namespace

@@ -207,6 +207,17 @@ TEST(CheckConvolution, OfTransposedOnesToo) {
   EXPECT_EQ(complaint(all, ChannelBiasGrad{.dy = 2, .dbias = 3}), "tensor 'd' is [4], not [7]");
 }
 
+TEST(CheckResample, SaysWhatDoesNotFit) {
+  const Tensor x = of({2, 5, 8, 6});
+  const Resample aligned{.x = 0, .y = 1, .aligned = true};
+  EXPECT_EQ(complaint({x, of({2, 5, 3, 9})}, aligned), "");
+  EXPECT_EQ(complaint({of({2, 5, 1, 6}), of({2, 5, 1, 9})}, aligned), "");
+  EXPECT_EQ(complaint({x, of({2, 4, 3, 9})}, aligned),
+            "tensor 'b' is [2, 4, 3, 9], not [2, 5, 3, 9]");
+  EXPECT_EQ(complaint({x, of({2, 5, 1, 9})}, aligned),
+            "the corners of one row or column can't be those of several");
+}
+
 TEST(CheckPool, SaysWhatDoesNotFit) {
   const Window ceil{.size = 3, .stride = 2, .ceil = true};
   const Pool pool{.x = 0, .y = 1, .where = 2, .window = ceil};

@@ -92,6 +92,16 @@ OperationGradientCase upsample(const Shape& result, const Pair& factor) {
                  Pool{.kind = PoolKind::sum, .x = dy, .y = dx, .window = window}});
 }
 
+/// As InterpolateLayer has it.
+OperationGradientCase interpolated(const Shape& shape, const Pair& size, bool aligned) {
+  Builder t;
+  const auto [x, dx] = t.input("x", shape);
+  const auto [y, dy] = t.result("y", {shape[0], shape[1], size.down, size.across});
+  return t.step("Interpolate_" + to_string(size) + (aligned ? "_aligned" : ""),
+                {Resample{.x = x, .y = y, .aligned = aligned},
+                 Resample{.x = dy, .y = dx, .aligned = aligned, .transposed = true}});
+}
+
 /// The largest or the mean of what an activation made.
 OperationGradientCase pool(PoolKind kind, const Shape& shape, const Window& window,
                            Activation activation, const std::string& name) {
@@ -395,6 +405,9 @@ std::vector<OperationGradientCase> operation_gradient_cases() {
       transposed({1, 4, 1, 9}, 2, {.size = {1, 3}, .stride = {1, 2}}, "line", 2),
       upsample({1, 2, 3, 6}, 3),
       upsample({1, 2, 3, 6}, {1, 2}),
+      interpolated({2, 2, 3, 4}, {6, 8}, false),
+      interpolated({1, 2, 3, 4}, {5, 3}, true),
+      interpolated({1, 2, 7, 4}, {2, 5}, false),
       norm({.kind = NormKind::group, .groups = 2}, {2, 6, 3, 2}, "pairs"),
       norm({.kind = NormKind::group, .groups = 3}, {2, 3, 2, 4}, "of_channels"),
       max_pool({2, 3, 7, 8}, half3_ceil, identity, "ceil"),

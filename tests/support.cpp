@@ -165,6 +165,8 @@ Model upsampled_model() {
       {value});
   value = model.add(GroupNormLayer{.groups = 2, .epsilon = 1e-2}, {value});
   value = model.add(ActivationLayer{Activation::sigmoid}, {value});
+  value = model.add(InterpolateLayer{{9, 3}, true}, {value});
+  value = model.add(InterpolateLayer{{6, 4}}, {value});
   model.add(FlattenLayer{}, {model.add(ConvolutionLayer{1, {.size = 1}}, {value})});
   return model;
 }

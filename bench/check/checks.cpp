@@ -72,6 +72,8 @@ Model enlarging() {
   const Value larger = model.add(TransposedConvolutionLayer{8, {.size = 2, .stride = 2}}, {value});
   value = model.add(ConcatenateLayer{}, {model.add(UpsampleLayer{2}, {value}), larger});
   value = model.add(ConcatenateLayer{}, {value, whole});
+  value = model.add(InterpolateLayer{{4, 6}}, {value});
+  value = model.add(InterpolateLayer{8, true}, {value});
   model.add(FlattenLayer{}, {model.add(ConvolutionLayer{1, {.size = 3, .padding = 1}}, {value})});
   return model;
 }

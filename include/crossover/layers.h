@@ -12,6 +12,7 @@
 #include "crossover/operations/image.h"
 #include "crossover/operations/movement.h"
 #include "crossover/operations/recurrent.h"
+#include "crossover/operations/resample.h"
 #include "crossover/tensor.h"
 
 namespace crossover {
@@ -247,6 +248,23 @@ struct UpsampleLayer {
   template <class Self, class See>
   static void describe(Self& layer, See& see) {
     see.size("scale_factor", layer.factor);
+  }
+  [[nodiscard]] Shape infer(LayerShapes& shapes) const;
+  void forward(LayerForward& step) const;
+  void backward(LayerBackward& step) const;
+};
+
+/// [batch, channels, height, width] -> [batch, channels, size], whose pixels are interpolated
+/// (PyTorch's interpolate with mode="bilinear").
+struct InterpolateLayer {
+  Pair size = 1;
+  bool align_corners = false;
+
+  static constexpr const char* type = "interpolate";
+  template <class Self, class See>
+  static void describe(Self& layer, See& see) {
+    see.size("size", layer.size);
+    see.flag("align_corners", layer.align_corners, false);
   }
   [[nodiscard]] Shape infer(LayerShapes& shapes) const;
   void forward(LayerForward& step) const;
@@ -531,7 +549,7 @@ using LayersWith =
                 LayerNormLayer, AttentionLayer, LstmLayer, FlattenLayer, ConcatenateLayer,
                 ToSequenceLayer, MultiplyLayer, ClassTokenLayer, OnePlaceLayer, SliceLayer,
                 MatmulLayer, SoftmaxLayer, GruLayer, TransposedConvolutionLayer, UpsampleLayer,
-                GroupNormLayer, ToImageLayer, PadLayer, AsStridedLayer>;
+                GroupNormLayer, ToImageLayer, PadLayer, AsStridedLayer, InterpolateLayer>;
 
 using LayerKind = OfFunctions<LayersWith>;
 

@@ -18,6 +18,7 @@
 #include "crossover/operations/movement.h"
 #include "crossover/operations/normalization.h"
 #include "crossover/operations/recurrent.h"
+#include "crossover/operations/resample.h"
 #include "crossover/operations/update.h"
 
 namespace crossover {
@@ -25,12 +26,12 @@ namespace crossover {
 template <Operation... Operations>
 using OneOf = std::variant<Operations...>;
 
-using Op =
-    OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Update, Gemm,
-          Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool, PoolGrad, Dropout,
-          DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding, PositionEmbeddingGrad,
-          Attention, AttentionGrad, Recurrent, RecurrentGrad, Reshape, ElementwiseLoss, Rearrange,
-          Multiply, MultiplyGrad, Softmax, SoftmaxGrad, Matmul, AllReduce, Zero, Map, MapGrad>;
+using Op = OneOf<Linear, LinearGrad, Cast, Activate, ActivateGrad, Add, SoftmaxCrossEntropy, Update,
+                 Gemm, Convolution, ConvolutionGrad, ChannelBiasGrad, Norm, NormGrad, Pool,
+                 PoolGrad, Dropout, DropoutGrad, Embedding, EmbeddingGrad, PositionEmbedding,
+                 PositionEmbeddingGrad, Attention, AttentionGrad, Recurrent, RecurrentGrad, Reshape,
+                 ElementwiseLoss, Rearrange, Multiply, MultiplyGrad, Softmax, SoftmaxGrad, Matmul,
+                 AllReduce, Zero, Map, MapGrad, Resample>;
 
 const char* name(const Op& op);  ///< "Linear", "LinearGrad", ...
 

@@ -179,4 +179,27 @@ void UpsampleLayer::backward(LayerBackward& step) const {
   }
 }
 
+Shape InterpolateLayer::infer(LayerShapes& shapes) const {
+  Shape shape = shapes.image();
+  const auto has_corners = [](std::int64_t before, std::int64_t after) {
+    return after > 1 || before == 1;
+  };
+  shapes.require(
+      !align_corners || (has_corners(shape[2], size.down) && has_corners(shape[3], size.across)),
+      "aligns the corners of several rows or columns with one");
+  shape[2] = size.down;
+  shape[3] = size.across;
+  return shape;
+}
+
+void InterpolateLayer::forward(LayerForward& step) const {
+  step.emit(Resample{.x = step.x(), .y = step.y(), .aligned = align_corners});
+}
+
+void InterpolateLayer::backward(LayerBackward& step) const {
+  if (const Id dx = step.dx(); dx != none) {
+    step.emit(Resample{.x = step.dy(), .y = dx, .aligned = align_corners, .transposed = true});
+  }
+}
+
 }  // namespace crossover

@@ -51,6 +51,17 @@ Case global_average_pool_grad(const Shape& x, const std::string& name) {
   return {"GlobalAveragePoolGrad_" + name, one.workload};
 }
 
+/// Images of shape x to that size; or its gradient.
+Case resample(const Shape& x, const Pair& size, bool aligned, bool transposed,
+              const std::string& name) {
+  OneOp one;
+  const Shape result{x[0], x[1], size.down, size.across};
+  const Id in = one.tensor("x", transposed ? result : x);
+  const Id out = one.tensor("y", transposed ? x : result);
+  one.operation(Resample{.x = in, .y = out, .aligned = aligned, .transposed = transposed});
+  return {(transposed ? "ResampleGrad_" : "Resample_") + name, one.workload};
+}
+
 /// By a factor of that shape.
 Case multiply(const Shape& whole, const Shape& factor, const std::string& name) {
   OneOp one;
@@ -218,6 +229,20 @@ std::vector<Case> image_cases() {
   average({2, 17, 8, 6}, pairs, identity, "pairs_sums", true);
   average({2, 3, 7, 10}, half3_ceil, relu, "ceil_sums", true);
   average({2, 17, 3, 8}, {.size = {1, 2}, .stride = {1, 2}}, identity, "line_sums", true);
+  const auto resampled = [&](const Shape& x, const Pair& size, bool aligned,
+                             const std::string& name) {
+    all.push_back(resample(x, size, aligned, false, name));
+    all.push_back(resample(x, size, aligned, true, name));
+  };
+  resampled({1, 1, 1, 1}, 1, false, "1x1");
+  resampled({2, 16, 4, 5}, {8, 10}, false, "twice");
+  resampled({2, 5, 4, 5}, {8, 10}, true, "twice_aligned");
+  resampled({2, 3, 7, 6}, {10, 4}, false, "more_and_less");
+  resampled({2, 17, 9, 8}, {4, 3}, true, "less_aligned");
+  resampled({2, 3, 11, 9}, {2, 1}, false, "much_less");
+  resampled({2, 5, 1, 1}, {3, 4}, true, "of_a_point");
+  resampled({3, 8, 1, 20}, {1, 33}, false, "line");
+  resampled({4, 32, 24, 24}, 48, false, "large");
   for (const auto& [x, name] : {std::pair{Shape{1, 1, 1, 1}, "1x1"},
                                 {{3, 17, 7, 5}, "odd"},
                                 {{8, 64, 16, 16}, "large"},

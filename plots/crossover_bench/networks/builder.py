@@ -124,6 +124,18 @@ class Builder(Steps):
         factor = pair([int(factor) for factor in factors], 1)
         return value if factor == 1 else self.image(at, "upsample", value, scale_factor=factor)
 
+    def interpolated(self, at: Place, value: Value, sizes: Sequence[float], aligned: bool) -> Value:
+        """The image with these sizes, whose pixels lie between those that there are."""
+        before = value.places.shape[2:]
+        if any(size != int(size) for size in sizes):
+            what = f"{' by '.join(map(str, before))} pixels {' by '.join(map(str, sizes))}"
+            raise at.refused(f"it makes of {what}, and can only make whole ones")
+        if aligned and any(size == 1 < old for size, old in zip(sizes, before, strict=True)):
+            raise at.refused("it aligns the corners of several rows or columns with one")
+        settings: dict[str, Any] = {"size": pair([int(size) for size in sizes], 1)}
+        settings |= non_defaults(align_corners=(aligned, False))
+        return self.image(at, "interpolate", value, **settings)
+
     @staticmethod
     def _is_of_points(value: Value, settings: dict[str, Any]) -> bool:
         """Whether a convolution reads a row as an image of one pixel, as in squeeze and excitation:

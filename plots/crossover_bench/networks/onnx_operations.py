@@ -381,16 +381,16 @@ def _conv_transpose(node: Node) -> Any:
 
 
 def _resize(node: Node) -> Any:
-    """With a whole factor, both ways to count pixels repeat each pixel."""
-    node.only(
-        mode="nearest",
-        antialias=0,
-        coordinate_transformation_mode=("half_pixel", "asymmetric"),
-        keep_aspect_ratio_policy="stretch",
-    )
-    asymmetric = node.get("coordinate_transformation_mode", "half_pixel") == "asymmetric"
-    rounds = ("floor",) if asymmetric else ("round_prefer_floor", "round_prefer_ceil")
-    if node.get("nearest_mode", "round_prefer_floor") not in rounds:
+    """With a whole factor, both ways to count pixels repeat each pixel, if it is the nearest."""
+    node.only(mode=("nearest", "linear"), antialias=0, keep_aspect_ratio_policy="stretch")
+    is_linear = node.get("mode", "nearest") == "linear"
+    if is_linear:
+        node.only(coordinate_transformation_mode=("half_pixel", "align_corners"), exclude_outside=0)
+    else:
+        node.only(coordinate_transformation_mode=("half_pixel", "asymmetric"))
+    counts = node.get("coordinate_transformation_mode", "half_pixel")
+    rounds = ("floor",) if counts == "asymmetric" else ("round_prefer_floor", "round_prefer_ceil")
+    if not is_linear and node.get("nearest_mode", "round_prefer_floor") not in rounds:
         raise node.refused(f"nearest_mode can only be {' or '.join(rounds)}")
     value, factors, sizes = node.value(), node.constant(2), node.constant(3)
     shape = value.places.shape
@@ -404,7 +404,11 @@ def _resize(node: Node) -> Any:
     if list(resized[:2]) != list(shape[:2]):
         raise node.refused("it resizes the batch or the channels")
     spatial = resized[2:].tolist()
-    return node.call(f"upsample_nearest{len(spatial)}d", input=value, output_size=spatial)
+    if not is_linear:
+        return node.call(f"upsample_nearest{len(spatial)}d", input=value, output_size=spatial)
+    kind = {1: "linear1d", 2: "bilinear2d"}.get(len(spatial), "trilinear3d")
+    aligned = counts == "align_corners"
+    return node.call(f"upsample_{kind}", input=value, output_size=spatial, align_corners=aligned)
 
 
 def _pool(node: Node) -> Any:

@@ -132,6 +132,9 @@ def _upsample(call: Call) -> Value:
     return call.build.upsampled(call, value, sizes)
 
 
+_LINEAR = ("upsample_linear1d", "upsample_bilinear2d")
+
+
 def _resampled(call: Call) -> Any:
     """An image, or a parameter that is one, whose pixels are interpolated: where its size stays,
     each is itself."""
@@ -139,10 +142,12 @@ def _resampled(call: Call) -> Any:
     image = read.seen if isinstance(read, Parameter) else attention.as_layers(call, read)
     before = list(image.places.shape[2:])
     if sizes is None:
-        sizes = [int(a * b) for a, b in zip(before, call["scale_factors"], strict=True)]
-    if list(sizes) != before:
+        sizes = [a * b for a, b in zip(before, call["scale_factors"], strict=True)]
+    if list(map(int, sizes)) == before:
+        return read
+    if isinstance(read, Parameter) or call.operation not in _LINEAR:
         raise call.refused(f"it interpolates between pixels, from {before} to {list(sizes)}")
-    return read
+    return call.build.interpolated(call, image, sizes, bool(call["align_corners"]))
 
 
 def _check_batch(call: Call) -> None:
@@ -435,7 +440,7 @@ CALLS: dict[str, Callable[[Call], Any]] = {
     **{f"conv{d}": _conv2d for d in ("1d", "2d")},
     **{f"conv_transpose{d}": _conv_transpose2d for d in ("1d", "2d")},
     **{f"upsample_nearest{d}": _upsample for d in ("1d", "2d")},
-    **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d"), _resampled),
+    **dict.fromkeys((*_LINEAR, "upsample_bicubic2d"), _resampled),
     **{f"_upsample_{kind}2d_aa": _resampled for kind in ("bilinear", "bicubic")},
     **{f"max_pool{d}": _max_pool2d for d in ("1d", "2d")},
     **{f"avg_pool{d}": _avg_pool2d for d in ("1d", "2d")},

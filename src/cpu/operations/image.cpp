@@ -400,4 +400,85 @@ void lower(const PoolGrad& op, Lowering& to) {
   });
 }
 
+// ---- Resampling: each pixel is a sum of those that it reads, or is read by, each times its share
+// of both axes, which is worked out beforehand.
+
+namespace {
+
+/// Of one axis: what each place of the result is a sum of.
+class Shares {
+ public:
+  Shares(std::int64_t from, std::int64_t to, const Resample& op) {
+    const auto axis = ResampledAxis<std::int64_t>::of(from, to, op.aligned);
+    for (std::int64_t at = 0; at < (op.transposed ? from : to); ++at) {
+      const auto read = op.transposed ? axis.readers_of(at) : axis.read_by(at);
+      places_.push_back({read.begin, read.end});
+      first_.push_back(static_cast<std::int64_t>(shares_.size()));
+      for (std::int64_t i = read.begin; i < read.end; ++i) {
+        shares_.push_back(op.transposed ? axis.share<float>(at, i) : axis.share<float>(i, at));
+      }
+    }
+  }
+
+  [[nodiscard]] Range places(std::int64_t at) const {
+    return places_[static_cast<std::size_t>(at)];
+  }
+  /// Of the place at `at`, by the place that it reads.
+  [[nodiscard]] const float* shares(std::int64_t at) const {
+    const auto place = static_cast<std::size_t>(at);
+    return shares_.data() + first_[place] - places_[place].begin;
+  }
+
+ private:
+  std::vector<Range> places_;
+  std::vector<std::int64_t> first_;
+  std::vector<float> shares_;
+};
+
+struct Resampling {
+  ImageRows read, written;
+  Shares rows, columns;
+};
+
+template <class T>
+void resample(int threads, const Resampling& of, const T* x, T* y) {
+  for_each_pixel(
+      threads, of.written, [&](std::int64_t plane, std::int64_t row, std::int64_t column) {
+        const Range rows = of.rows.places(row);
+        const Range columns = of.columns.places(column);
+        const float* of_rows = of.rows.shares(row);
+        const float* of_columns = of.columns.shares(column);
+        const std::int64_t pixel = place(of.written, plane, row, column);
+        for_each_vector(of.written.channels, [&](auto part, std::int64_t c) {
+          Floats sum{};
+          for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+            for (std::int64_t w = columns.begin; w < columns.end; ++w) {
+              sum += load(part, x + place(of.read, plane, h, w) + c) * (of_rows[h] * of_columns[w]);
+            }
+          }
+          store(part, sum, y + pixel + c);
+        });
+      });
+}
+
+}  // namespace
+
+void lower(const Resample& op, Lowering& to) {
+  const Tensor& x = to[op.x];
+  const Tensor& y = to[op.y];
+  const Shape& from = to[op.images()].shape;
+  const Shape& result = to[op.result()].shape;
+  with_float(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    to.add(OpCategory::pooling, to.threads_for(op.result()),
+           {reads(op.x, image_layout(x)), writes(op.y, image_layout(y))},
+           [of = Resampling{{x, x.type},
+                            {y, y.type},
+                            {from[2], result[2], op},
+                            {from[3], result[3], op}}](const Invocation& call) {
+             resample(call.threads, of, call.operand<const T>(0), call.operand<T>(1));
+           });
+  });
+}
+
 }  // namespace crossover::cpu

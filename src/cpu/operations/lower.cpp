@@ -41,6 +41,7 @@ class Images {
   }
   void operator()(const Pool& op) const { settle({op.x, op.y, op.where}); }
   void operator()(const PoolGrad& op) const { settle({op.dy, op.made, op.where, op.dx}); }
+  void operator()(const Resample& op) const { settle({op.x, op.y}); }
   template <class Other>
   void operator()(const Other& /*op*/) const {}
 

@@ -35,6 +35,7 @@ void lower(const ConvolutionGrad& op, Lowering& to);
 void lower(const ChannelBiasGrad& op, Lowering& to);
 void lower(const Pool& op, Lowering& to);
 void lower(const PoolGrad& op, Lowering& to);
+void lower(const Resample& op, Lowering& to);
 void lower(const Dropout& op, Lowering& to);
 void lower(const DropoutGrad& op, Lowering& to);
 void lower(const Embedding& op, Lowering& to);

@@ -213,6 +213,37 @@ __global__ void global_average_pool_grad_kernel(const T* dy, T* dx, std::int64_t
   }
 }
 
+struct Resampled32 {
+  int channels;
+  ResampledAxis<int> down, across;
+};
+
+template <bool transposed, Layout layout, class T>
+__global__ void resample_kernel(const T* x, T* y, std::int64_t count, Resampled32 of) {
+  const ResampledAxis<int>& down = of.down;
+  const ResampledAxis<int>& across = of.across;
+  const int rows = transposed ? down.from : down.to;
+  const int columns = transposed ? across.from : across.to;
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
+    const Place own = place_of<layout>(i, rows, columns, of.channels);
+    const auto in_rows = transposed ? down.readers_of(own.row) : down.read_by(own.row);
+    const auto in_columns = transposed ? across.readers_of(own.column) : across.read_by(own.column);
+    float sum = 0;
+    for (int row = in_rows.begin; row < in_rows.end; ++row) {
+      const float of_row =
+          transposed ? down.share<float>(own.row, row) : down.share<float>(row, own.row);
+      for (int column = in_columns.begin; column < in_columns.end; ++column) {
+        const float of_column = transposed ? across.share<float>(own.column, column)
+                                           : across.share<float>(column, own.column);
+        const std::int64_t from = at<layout>(own, row, column, transposed ? down.to : down.from,
+                                             transposed ? across.to : across.from, of.channels);
+        sum += widen(x[from]) * (of_row * of_column);
+      }
+    }
+    y[i] = narrow<T>(sum);
+  }
+}
+
 std::int64_t results(const Pooling& p) {
   return p.batch * p.positions_down * p.positions_across * p.channels;
 }
@@ -265,6 +296,26 @@ void call(const GlobalAveragePoolGradArguments<Called>& of, const Site& site) {
     launch(global_average_pool_grad_kernel<decltype(zero)>, grid_for(count), site.stream, of.dy,
            of.dx, count, of.pixels, of.channels, of.layout);
   });
+}
+
+void call(const ResampleArguments<Called>& of, const Site& site) {
+  const std::int64_t pixels = of.transposed ? std::int64_t{of.down.from} * of.across.from
+                                            : std::int64_t{of.down.to} * of.across.to;
+  const std::int64_t count = of.batch * of.channels * pixels;
+  const Resampled32 sizes{static_cast<int>(of.channels), of.down, of.across};
+  const auto with_layout = [&](auto transposed) {
+    const auto start = [&](auto layout, auto zero) {
+      launch(resample_kernel<decltype(transposed)::value, decltype(layout)::value, decltype(zero)>,
+             grid_for(count), site.stream, of.x, of.y, count, sizes);
+    };
+    if (of.layout == Layout::plain) {
+      return start(std::integral_constant<Layout, Layout::plain>{}, 0.0F);
+    }
+    with_float(of.x.type, [&](auto zero) {
+      start(std::integral_constant<Layout, Layout::channels_last>{}, zero);
+    });
+  };
+  of.transposed ? with_layout(std::true_type{}) : with_layout(std::false_type{});
 }
 
 }  // namespace crossover::cuda

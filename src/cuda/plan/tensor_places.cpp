@@ -27,7 +27,7 @@ bool works_on_images(const Op& op) {
   if constexpr (is_one_of<Op, Norm, NormGrad>) {
     return op.kind != NormKind::layer;
   } else {
-    return is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, Pool, PoolGrad>;
+    return is_one_of<Op, Convolution, ConvolutionGrad, ChannelBiasGrad, Pool, PoolGrad, Resample>;
   }
 }
 

@@ -295,6 +295,9 @@ def test_a_dimension_as_large_as_the_batch_of_an_import_is_none(capsys, tmp_path
     assert kinds(imported(capsys, path)) == ["global_avg_pool2d", "relu"]
 
 
+MODE = "coordinate_transformation_mode"
+
+
 def test_axes_of_a_resize_are_those_that_it_names(capsys, tmp_path):
     node = onnx.helper.make_node
     nodes = [
@@ -307,6 +310,22 @@ def test_axes_of_a_resize_are_those_that_it_names(capsys, tmp_path):
     )
     layer = imported(capsys, path)["layers"][0]
     assert (layer["type"], layer["scale_factor"]) == ("upsample", [3, 2])
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_pixels_between_others_are_interpolated(capsys, tmp_path, aligned):
+    node = onnx.helper.make_node
+    counts = "align_corners" if aligned else "half_pixel"
+    nodes = [
+        node("Resize", ["x", "", "", "s"], ["r"], mode="linear", **{MODE: counts}),
+        node("GlobalMaxPool", ["r"], ["p"]),
+        node("Flatten", ["p"], ["y"]),
+    ]
+    sizes = {"s": np.array([2, 3, 5, 7])}  # of a batch of 2, in which it is proved
+    path = made(tmp_path / "net.onnx", nodes, sizes, 18, x=[2, 3, 4, 4])
+    layer = imported(capsys, path)["layers"][0]
+    wanted = {"type": "interpolate", "size": [5, 7]} | ({"align_corners": True} if aligned else {})
+    assert {key: value for key, value in layer.items() if key != "name"} == wanted
 
 
 def test_functions_and_constants_are_layers(capsys, tmp_path):

@@ -174,7 +174,8 @@ OF_ZOO: dict[str, tuple[str, str, dict[str, Any]]] = {
     # Images that become larger.
     "Larger": (
         "--input=2x3x5",
-        "conv_transpose2d relu conv_transpose2d upsample upsample global_avg_pool2d",
+        "conv_transpose2d relu conv_transpose2d upsample upsample interpolate interpolate "
+        "global_avg_pool2d",
         {},
     ),
     "UNet": (IMAGE_8, f"{UNET} to_sequence", {"classes": 3, "labels": [64]}),
@@ -455,9 +456,10 @@ NO_LAYER: dict[str, nn.Module] = {
     "(pad, zoo.py:{}): it adds -inf around an image": nn.ConstantPad2d(1, -float("inf")),
     "padding is 1, and can only be below 1": nn.Conv2d(2, 4, 1, padding=1),
     "images of 16 by 16 can only become larger by whole factors": nn.Upsample(size=(32, 24)),
-    "(upsample_bilinear2d, zoo.py:{}): it interpolates between pixels": nn.UpsamplingBilinear2d(
-        size=32
+    "(upsample_bicubic2d, zoo.py:{}): it interpolates between pixels": nn.Upsample(
+        size=32, mode="bicubic"
     ),
+    "it makes of 16 by 16 pixels 24.8 by 24.8": nn.Upsample(scale_factor=1.55, mode="bilinear"),
     "output_padding is 2, and can only be below the stride": nn.ConvTranspose2d(
         2, 4, 3, stride=2, output_padding=2, dilation=3
     ),

@@ -302,7 +302,8 @@ class Larger(nn.Module):
         x = self.second(F.relu(self.first(x)))
         x = F.interpolate(x, scale_factor=3.0)
         x = F.interpolate(x, size=(2 * x.shape[2], 2 * x.shape[3]), mode="nearest")
-        return x.mean((2, 3))
+        x = F.interpolate(x, size=(96, 36), mode="bilinear", align_corners=True)
+        return F.interpolate(x, scale_factor=2, mode="bilinear").mean((2, 3))
 
 
 def _of_two_towers(m, x):

@@ -181,6 +181,29 @@ def _upsample(x: Any, scale_factor: _Size) -> Layer:
     return Layer(lambda x: x.repeat(down, 2).repeat(across, 3))
 
 
+def _interpolate(x: Any, size: _Size, align_corners: bool = False) -> Layer:
+    shares = [
+        _shares(before, after, align_corners)
+        for before, after in zip(x.shape[2:], _both(size), strict=True)
+    ]
+
+    def of(x: Array) -> Array:
+        down, across = (jnp.asarray(axis, x.dtype) for axis in shares)
+        return jnp.einsum("ih,jw,nchw->ncij", down, across, x, precision="highest")
+
+    return Layer(of)
+
+
+def _shares(before: int, after: int, aligned: bool) -> np.ndarray:
+    """[after, before]: what each number of an axis counts for in those between."""
+    corners = aligned and before != after
+    step, offset, unit = (
+        (before - 1, 0, after - 1) if corners else (2 * before, before - after, 2 * after)
+    )
+    places = np.clip(step * np.arange(after) + offset, 0, (before - 1) * unit) / unit
+    return np.maximum(0, 1 - np.abs(places[:, None] - np.arange(before)))
+
+
 def _normalized(x: Array, axes: int | tuple[int, ...], eps: float = 1e-5) -> Array:
     mean = x.mean(axes, keepdims=True)
     variance = ((x - mean) ** 2).mean(axes, keepdims=True)
@@ -354,6 +377,7 @@ _LAYERS: dict[str, Callable[..., Layer]] = {
     "conv2d": _convolution,
     "conv_transpose2d": _transposed,
     "upsample": _upsample,
+    "interpolate": _interpolate,
     "max_pool2d": partial(_pool, is_max=True),
     "avg_pool2d": partial(_pool, is_max=False),
     "batch_norm": _batch_norm,

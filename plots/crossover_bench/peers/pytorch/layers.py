@@ -119,6 +119,13 @@ def _pad(x: torch.Tensor, **sides: int) -> Function:
     return Function(lambda x: pad(x, counts))
 
 
+def _interpolated(
+    x: torch.Tensor, size: int | list[int], align_corners: bool = False
+) -> nn.Upsample:
+    both = (size, size) if isinstance(size, int) else (size[0], size[1])
+    return nn.Upsample(both, mode="bilinear", align_corners=align_corners)
+
+
 def _to_image(x: torch.Tensor, height: int = 1, channels: int = 0) -> Function:
     """[time, batch, width] -> [batch, width, height, time / height]; with `channels`, a sample
     [time, width], or a vector, is read row by row."""
@@ -247,6 +254,12 @@ def _of_pool(layer: dict[str, Any], x: _Shape, y: _Shape) -> int:
     return _window(layer) * math.prod(y)
 
 
+def _of_neighbours(layer: dict[str, Any], x: _Shape, y: _Shape) -> int:
+    """Two along each axis whose size changes."""
+    neighbours = math.prod(2 for before, after in zip(x, y, strict=True) if before != after)
+    return 2 * neighbours * math.prod(y)
+
+
 def _of_all_read(layer: dict[str, Any], x: _Shape, y: _Shape) -> int:
     return math.prod(x)
 
@@ -335,6 +348,7 @@ LAYERS: dict[str, Layer] = {
         0,
         "scale_factor",
     ),
+    "interpolate": Layer(_interpolated, _of_neighbours, "size align_corners"),
     "pad": Layer(_pad, 0, " ".join(SIDES)),
     "flatten": Layer(lambda x: nn.Flatten(), 0),
     # Norms, and what drops.

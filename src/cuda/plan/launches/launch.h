@@ -53,7 +53,7 @@ using Launch = std::variant<
     AttentionGradQueriesLaunch, AttentionGradKeysLaunch, SdpaLaunch, ZeroLaunch, GatesLaunch,
     GatesGradLaunch, ElementwiseLossLaunch, RearrangeLaunch, MultiplyLaunch, MultiplySumsLaunch,
     MatmulLaunch, SoftmaxLaunch, SoftmaxGradLaunch, GroupNormLaunch, GroupNormGradLaunch,
-    GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch, MapLaunch, MapGradLaunch>;
+    GroupNormGradSumsLaunch, SumLaunch, SumsEndLaunch, MapLaunch, MapGradLaunch, ResampleLaunch>;
 
 template <class Launched, class... Kinds>
 constexpr bool is_one_of = (std::is_same_v<Launched, Kinds> || ...);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over images, which in plain layout are f32. The gradients gather: a thread owns an
-// element of dx and looks at the windows that hold it, so nothing is added twice and every run sums
-// alike. Fewer than 2^31 elements.
+// Windows over images, and images of other sizes, which in plain layout are f32. The gradients
+// gather: a thread owns an element of dx and looks at the windows that hold it, so nothing is added
+// twice and every run sums alike. Fewer than 2^31 elements.
 #pragma once
 
 #include <cstdint>
 
 #include "crossover/activation.h"
 #include "crossover/operations/image.h"
+#include "crossover/operations/resample.h"
 #include "crossover/tensor.h"
 #include "operand.h"
 
@@ -72,5 +73,19 @@ struct GlobalAveragePoolGradArguments {
 };
 using GlobalAveragePoolGradLaunch = GlobalAveragePoolGradArguments<Planned>;
 void call(const GlobalAveragePoolGradArguments<Called>& of, const Site& site);
+
+/// A Resample.
+template <template <class> class At>
+struct ResampleArguments {
+  At<const void> x;
+  At<void> y;
+  std::int64_t batch = 0, channels = 0;
+  ResampledAxis<int> down, across;
+  bool transposed = false;
+  Layout layout = Layout::plain;
+  static constexpr OpCategory category = OpCategory::pooling;
+};
+using ResampleLaunch = ResampleArguments<Planned>;
+void call(const ResampleArguments<Called>& of, const Site& site);
 
 }  // namespace crossover::cuda

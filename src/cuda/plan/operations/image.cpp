@@ -166,4 +166,22 @@ void plan_operation(const PoolGrad& op, StepPlanner& step) {
                            pooling_of(op.kind, op.window, op.dx, op.dy, step), op.x_activation});
 }
 
+void plan_operation(const Resample& op, StepPlanner& step) {
+  const Shape& from = step.shape(op.images());
+  const Shape& to = step.shape(op.result());
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  // ResampledAxis counts to twice the product of both extents.
+  if (step.count(op.x) > most || step.count(op.y) > most || 4 * from[2] * to[2] > most ||
+      4 * from[3] * to[3] > most) {
+    throw Unsupported("the GPU backend resamples in 32 bits, too few for " +
+                      crossover::to_string(from) + " to " + crossover::to_string(to));
+  }
+  const auto axis = [&](std::size_t dimension) {
+    return ResampledAxis<int>::of(static_cast<int>(from[dimension]),
+                                  static_cast<int>(to[dimension]), op.aligned);
+  };
+  step.emit(ResampleLaunch{step.operand(op.x), step.operand(op.y), from[0], from[1], axis(2),
+                           axis(3), op.transposed, step.layout(op.x)});
+}
+
 }  // namespace crossover::cuda

@@ -25,6 +25,7 @@ void plan_operation(const ConvolutionGrad& op, StepPlanner& step);
 void plan_operation(const ChannelBiasGrad& op, StepPlanner& step);
 void plan_operation(const Pool& op, StepPlanner& step);
 void plan_operation(const PoolGrad& op, StepPlanner& step);
+void plan_operation(const Resample& op, StepPlanner& step);
 void plan_operation(const Dropout& op, StepPlanner& step);
 void plan_operation(const DropoutGrad& op, StepPlanner& step);
 void plan_operation(const Embedding& op, StepPlanner& step);
