@@ -55,8 +55,8 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
         f"{proof.TOLERANCE:g} of the largest"
     )
     unit = "models, without trained weights"
-    suite = Suite("timm", timm.__version__, how, verdicts, unit, [_OF_PYTORCH], is_listed=True)
-    return suite, networks
+    notes = [_OF_PYTORCH]
+    return Suite("timm", timm.__version__, how, verdicts, unit, notes, is_listed=True), networks
 
 
 def _of_model(name: str, networks: dict[str, dict[str, Any]]) -> Verdict:

@@ -6,7 +6,7 @@ refused by its name."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -126,10 +126,15 @@ def _conv_transpose2d(call: Call) -> Value:
 
 
 def _upsample(call: Call) -> Value:
-    value, factors = call.value(), call["scale_factors"]
-    before = value.places.shape[2:]
-    sizes = call["output_size"] or [a * b for a, b in zip(before, factors, strict=True)]
-    return call.build.upsampled(call, value, sizes)
+    value = call.value()
+    return call.build.upsampled(call, value, _sizes(call, value.places.shape[2:]))
+
+
+def _sizes(call: Call, before: Sequence[int]) -> list[float]:
+    """Of resized images: as they are given, or by factors."""
+    return call["output_size"] or [
+        a * b for a, b in zip(before, call["scale_factors"], strict=True)
+    ]
 
 
 _LINEAR = ("upsample_linear1d", "upsample_bilinear2d")
@@ -138,11 +143,10 @@ _LINEAR = ("upsample_linear1d", "upsample_bilinear2d")
 def _resampled(call: Call) -> Any:
     """An image, or a parameter that is one, whose pixels are interpolated: where its size stays,
     each is itself."""
-    read, sizes = next(iter(call.arguments.values())), call["output_size"]
+    read = next(iter(call.arguments.values()))
     image = read.seen if isinstance(read, Parameter) else attention.as_layers(call, read)
     before = list(image.places.shape[2:])
-    if sizes is None:
-        sizes = [a * b for a, b in zip(before, call["scale_factors"], strict=True)]
+    sizes = _sizes(call, before)
     if list(map(int, sizes)) == before:
         return read
     if isinstance(read, Parameter) or call.operation not in _LINEAR:
