@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -26,6 +27,7 @@ SHOWN = {"table": 1, "chart": 1, "summary": 1, "section": 2, "command": 3}
 TOP = SHOWN["command"]  # a command composes; so does the report, which has every answer's section
 
 
+@cache
 def imports() -> list[tuple[Name, Name]]:
     """Each module and each that it imports."""
     every = {
