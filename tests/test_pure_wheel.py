@@ -72,7 +72,7 @@ def test_it_is_for_every_system_and_says_what_it_lacks(wheel, tmp_path):
     assert told.returncode == 0 and len(told.stdout.splitlines()) == 3, told.stderr
     words = ("two", tmp_path / "two.json", "--cpu=quick", "--gpu=stable")
     read = python(site, _AS_ON_WINDOWS, *words)
-    assert read.returncode == 0 and "at n = 800 " in read.stdout, read.stderr
+    assert read.returncode == 0 and "At n = 200 " in read.stdout, read.stderr
     for words in ((), ("run",), ("run", "two", "--n=1:2", "--steps=1,2", "a {n} {steps}", "b")):
         refused = python(site, _AS_ON_WINDOWS, *words)
         assert refused.returncode == 2 and "Traceback" not in refused.stderr

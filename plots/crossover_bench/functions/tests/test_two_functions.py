@@ -74,19 +74,19 @@ def test_a_device_is_waited_for(cupy):
     assert "; copied each time the CPU wins" in first
 
 
-def test_a_wait_that_does_not_wait_is_refused(cupy):
-    side = Side(cupy.slow, wait=lambda result: None)
-    assert "before its work is done: its wait= does not wait" in refused(cpu=np.sort, gpu=side)
-    answer = ask(cpu=np.sort, gpu=Side(cupy.slow, wait=lambda _: cupy.device.synchronize()))
-    assert all(row.seconds >= 5 * WORK for row in answer.rows if row.side == "gpu")
-
-
 @pytest.fixture
 def passed(monkeypatch):
     """Of a clock that is made up, so that no other program is in the times: the seconds."""
     ticks, seconds = itertools.count(), [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: seconds[0] + 1e-7 * next(ticks))
     return seconds
+
+
+def test_a_wait_that_does_not_wait_is_refused(cupy):
+    side = Side(cupy.slow, wait=lambda result: None)
+    assert "before its work is done: its wait= does not wait" in refused(cpu=np.sort, gpu=side)
+    answer = ask(cpu=np.sort, gpu=Side(cupy.slow, wait=lambda _: cupy.device.synchronize()))
+    assert all(row.seconds >= 5 * WORK for row in answer.rows if row.side == "gpu")
 
 
 def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, passed):
@@ -109,13 +109,20 @@ def test_calls_back_to_back_stand_beside_one_that_is_waited_for(cupy, passed):
         assert row.side == "cpu" or row.queued_seconds < row.seconds
 
 
-def test_an_unknown_kind_of_result_is_told(cupy):
-    answer = ask(cpu=np.sort, gpu=cupy.lazy)
-    told = " ".join(answer.sentences)
+def test_an_unknown_kind_of_result_is_told(cupy, passed):
+    def lazy(array):
+        passed[0] += WORK / 10
+        return cupy.lazy(array)
+
+    def sort(array):
+        passed[0] += WORK
+        return np.sort(array)
+
+    told = " ".join(ask(cpu=sort, gpu=lazy).sentences)
     assert "gpu gives elsewhere.Lazy, of no library that is known" in told
     assert "It seems that gpu returns" in told
-    waited = Side(cupy.lazy, wait=np.asarray)
-    assert "no library" not in " ".join(ask(cpu=np.sort, gpu=waited).sentences)
+    waited = Side(lazy, wait=np.asarray)
+    assert "no library" not in " ".join(ask(cpu=sort, gpu=waited).sentences)
 
 
 def test_a_function_that_changes_its_input_gets_a_copy_each_time():
