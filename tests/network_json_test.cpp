@@ -212,12 +212,13 @@ TEST(NetworkJson, KnowsEachActivation) {
   }
 }
 
-TEST(NetworkJson, KnowsStridesAndWhatIsShared) {
+TEST(NetworkJson, KnowsStridesAndWhatIsSharedOrFrozen) {
   const Json json = Json::parse(R"({"name": "m", "input": {"shape": [4, 6], "type": "f32"},
     "classes": 2, "loss": "cross_entropy", "layers": [
       {"name": "every", "type": "as_strided", "shape": [1, 2, 6], "size": [4, 3],
        "stride": [6, 2], "storage_offset": 1},
-      {"name": "row", "type": "flatten"}, {"name": "a", "type": "linear", "out_features": 12},
+      {"name": "row", "type": "flatten"},
+      {"name": "a", "type": "linear", "out_features": 12, "requires_grad": false},
       {"name": "b", "type": "linear", "out_features": 12, "shared": "a"},
       {"name": "c", "type": "linear", "out_features": 2}]})");
   Json image = json;
@@ -242,6 +243,9 @@ TEST(NetworkJson, KnowsStridesAndWhatIsShared) {
   refused(changed("/layers/0/stride", {6, "-1"}), "'stride' is to be");
   refused(changed("/layers/0/shape", {13}), "can't give 12 numbers as [13]");
   refused(changed("/layers/3/shared", "input"), "'shared' is to be the name of a layer before it");
+  refused(changed("/layers/2/requires_grad", 0), "'requires_grad' is to be true or false");
+  refused(changed("/layers/3/requires_grad", false),
+          "b is not to be trained (requires_grad), and has no parameters of its own");
   refused(changed("/layers/4/shared", "a"),
           "c shares the parameters of a, which is no layer before it of the same type and sizes");
 }

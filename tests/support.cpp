@@ -308,6 +308,21 @@ Model asking_model() {
   return model;
 }
 
+Model half_frozen(Model model, bool first) {
+  model.name += first ? "_first_frozen" : "_second_frozen";
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    Model trial = model;
+    trial.layers[i].frozen = true;
+    try {
+      static_cast<void>(training_epoch(trial, {.rows = 2, .batch = 2}));
+    } catch (const std::invalid_argument&) {
+      continue;  // it has no parameters of its own
+    }
+    model.layers[i].frozen = std::exchange(first, !first);
+  }
+  return model;
+}
+
 Model residual_model() {
   Model model{.name = "residual", .sample = {5}, .classes = 3, .layers = {}};
   const Value wide = model.add(LinearLayer{7}, {0});

@@ -126,6 +126,10 @@ Model parts_model();
 /// Products of sequences, softmax and gated recurrent units.
 Model asking_model();
 
+/// The same with each second one frozen of the layers that have parameters, from the first or the
+/// second on.
+Model half_frozen(Model model, bool first = false);
+
 // ---- What a backend makes of the cases of operations.
 
 /// errors_of() the case are within their tolerances.

@@ -19,6 +19,7 @@ struct Layer {
   std::vector<Value> inputs;
   std::string name = {};          ///< in messages; empty: "layer 2", by its place from 0
   LayerNumber shared = no_layer;  ///< one before it, of the same kind, whose parameters it has
+  bool frozen = false;            ///< its own parameters stay as they start
 };
 
 /// The last layer's result goes into the loss: of a classifier [batch, classes], or, where it

@@ -29,7 +29,7 @@ Type storage_of(Precision precision);
 enum class Role {
   data,        ///< the whole data set, [rows, ...]; uploaded once
   input,       ///< a batch of rows of a data tensor: a view that each Run places
-  parameter,   ///< trained; starts from the deterministic generator
+  parameter,   ///< trained, or frozen; starts from the deterministic generator
   gradient,    ///< of a parameter; lives from one step to the next, for accumulation
   state,       ///< of an optimizer; starts at zero
   activation,  ///< intermediate; needed only within one step

@@ -42,7 +42,8 @@ struct TrainingOptions {
 /// How many of a batch's rows one of the ranks takes.
 std::int64_t rows_of_rank(std::int64_t batch, int rank, int ranks);
 
-/// One epoch over the rows in order. The last update of an epoch may cover fewer than
+/// One epoch over the rows in order. A frozen layer's parameters have neither gradient nor update,
+/// and no gradient goes where nothing is trained. The last update of an epoch may cover fewer than
 /// `accumulate` steps. Tensors: data "inputs" [rows, sample...] and "labels" [rows], parameters in
 /// layer order (weight before bias), their gradients in the same order, optimizer states, and
 /// "loss" [steps of the epoch]. Every operation stands by itself; fuse() joins neighbours. Throws
@@ -84,7 +85,7 @@ std::vector<Id> tensors_of(const Workload& workload, Role role);
 /// The data set's views that a step reads, each once, in the order in which it does.
 std::vector<Id> views_of(const Workload& workload, const Step& step);
 
-/// Number of trained values.
+/// How many numbers all parameters have, the frozen ones as well.
 std::int64_t parameter_count(const Workload& workload);
 
 }  // namespace crossover

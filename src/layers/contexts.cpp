@@ -85,13 +85,21 @@ Id LayerBackward::dx(std::size_t i) {
 
 Id LayerBackward::gradient(std::size_t i) {
   const Id sum = accumulated_gradient(i);
-  if (!adds_to(i)) {
+  if (!is_trained(i) || !adds_to(i)) {
     return sum;
   }
   const Tensor& of = tensor(sum);
   const Id made = add_activation(workload(), of.name + " of the step", Shape(of.shape), of.type);
   to_add_.emplace_back(made, sum);
   return made;
+}
+
+Id LayerBackward::gradient_or_scratch(std::size_t i) {
+  if (is_trained(i)) {
+    return gradient(i);
+  }
+  const Tensor& of = tensor(parameter(i));
+  return scratch("unread gradient " + std::to_string(i), Shape(of.shape), Type::f32);
 }
 
 void LayerBackward::finish() {

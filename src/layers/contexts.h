@@ -95,7 +95,7 @@ struct LayerTensors {
   std::vector<Id> inputs;
   Id result = none;
   std::vector<Id> parameters;  ///< as the layer's operations read them
-  std::vector<Id> gradients;   ///< of the parameters
+  std::vector<Id> gradients;   ///< of the parameters; none of a frozen one
   std::vector<Id> states;
   std::vector<Id>* saved = nullptr;  ///< of the batch size: made once, shared by its steps
   std::int64_t number = 0;           ///< 2
@@ -165,8 +165,16 @@ class LayerBackward : public LayerStep {
   [[nodiscard]] Id dy() const { return dy_; }
   [[nodiscard]] Id saved(std::size_t i = 0) const { return tensors().saved->at(i); }
 
-  /// Where the layer must write the gradient of parameter i: once.
+  /// Else parameter i is frozen, and nobody reads its gradient.
+  [[nodiscard]] bool is_trained(std::size_t i = 0) const {
+    return tensors().gradients.at(i) != none;
+  }
+
+  /// Where the layer must write the gradient of parameter i: once. None where it is frozen.
   Id gradient(std::size_t i = 0);
+
+  /// The same of an operation that computes it all the same: then it writes where nobody reads.
+  Id gradient_or_scratch(std::size_t i = 0);
 
   /// The same of an operation that adds to a gradient by itself where adds_to(i).
   [[nodiscard]] Id accumulated_gradient(std::size_t i) const { return tensors().gradients.at(i); }

@@ -38,7 +38,7 @@ void LinearLayer::backward(LayerBackward& step) const {
                        .dx = step.dx(),
                        .dw = step.accumulated_gradient(weight_at),
                        .dbias = has_bias ? step.accumulated_gradient(bias_at) : none,
-                       .accumulate = step.adds_to(weight_at)});
+                       .accumulate = step.is_trained(weight_at) && step.adds_to(weight_at)});
 }
 
 namespace {

@@ -120,6 +120,9 @@ void TransposedConvolutionLayer::backward(LayerBackward& step) const {
     step.emit(
         Convolution{.x = step.dy(), .w = step.parameter(weight_at), .y = dx, .window = window});
   }
+  if (!step.is_trained(weight_at)) {
+    return;
+  }
   step.emit(ConvolutionGrad{.x = step.dy(),
                             .w = step.parameter(weight_at),
                             .dy = step.x(),

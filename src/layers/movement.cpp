@@ -247,7 +247,9 @@ void ClassTokenLayer::backward(LayerBackward& step) const {
     split.blocks.pop_back();
   }
   step.emit(std::move(split));
-  step.emit(PositionEmbeddingGrad{.dy = of_token, .dtable = step.gradient()});
+  if (step.is_trained()) {
+    step.emit(PositionEmbeddingGrad{.dy = of_token, .dtable = step.gradient()});
+  }
 }
 
 std::vector<CopiedBlock> OnePlaceLayer::blocks(const Shape& sequence) const {

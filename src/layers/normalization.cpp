@@ -88,8 +88,8 @@ void BatchNormLayer::backward(LayerBackward& step) const {
                      .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = dy,
                      .dx = dx,
-                     .dscale = step.gradient(weight_at),
-                     .dshift = step.gradient(bias_at)});
+                     .dscale = step.gradient_or_scratch(weight_at),
+                     .dshift = step.gradient_or_scratch(bias_at)});
   if (has_vectors && asked != none) {
     step.emit(Reshape{.x = dx, .y = asked});
   }
@@ -134,8 +134,8 @@ void LayerNormLayer::backward(LayerBackward& step) const {
                      .inverse_deviation = step.saved(row_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = elementwise_affine ? step.gradient(weight_at) : none,
-                     .dshift = has_bias() ? step.gradient(bias_at) : none});
+                     .dscale = elementwise_affine ? step.gradient_or_scratch(weight_at) : none,
+                     .dshift = has_bias() ? step.gradient_or_scratch(bias_at) : none});
 }
 
 Shape GroupNormLayer::infer(LayerShapes& shapes) const {
@@ -176,8 +176,8 @@ void GroupNormLayer::backward(LayerBackward& step) const {
                      .inverse_deviation = step.saved(saved_inverse_deviation),
                      .dy = step.dy(),
                      .dx = dx,
-                     .dscale = step.gradient(weight_at),
-                     .dshift = step.gradient(bias_at),
+                     .dscale = step.gradient_or_scratch(weight_at),
+                     .dshift = step.gradient_or_scratch(bias_at),
                      .groups = groups});
 }
 

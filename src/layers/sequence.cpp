@@ -35,7 +35,9 @@ void PositionEmbeddingLayer::forward(LayerForward& step) const {
 }
 
 void PositionEmbeddingLayer::backward(LayerBackward& step) const {
-  step.emit(PositionEmbeddingGrad{.dy = step.dy(), .dtable = step.gradient()});
+  if (step.is_trained()) {
+    step.emit(PositionEmbeddingGrad{.dy = step.dy(), .dtable = step.gradient()});
+  }
   step.pass(0, step.dy());
 }
 
@@ -134,10 +136,10 @@ void RecurrentLayer<Unit>::backward(LayerBackward& step) const {
                           .dk = dk,
                           .carry = carry,
                           .dx = step.dx(),
-                          .dw_ih = step.gradient(w_ih),
-                          .dw_hh = step.gradient(w_hh),
-                          .db_ih = step.gradient(b_ih),
-                          .db_hh = step.gradient(b_hh)});
+                          .dw_ih = step.gradient_or_scratch(w_ih),
+                          .dw_hh = step.gradient_or_scratch(w_hh),
+                          .db_ih = step.gradient_or_scratch(b_ih),
+                          .db_hh = step.gradient_or_scratch(b_hh)});
 }
 
 template struct RecurrentLayer<LstmCell>;

@@ -83,8 +83,11 @@ bool is_name(const std::string& text) {
 void require_that_layers_fit(const Task& task) {
   constexpr std::int64_t rows = 2;  // a batch of one has no variance
   std::int64_t count = 0;
+  bool is_frozen = false;
   try {
-    count = parameter_count(training_epoch(task.model, {.rows = rows, .batch = rows}));
+    const Workload workload = training_epoch(task.model, {.rows = rows, .batch = rows});
+    count = parameter_count(workload);
+    is_frozen = tensors_of(workload, Role::gradient).empty();
   } catch (const std::overflow_error& error) {
     json::refuse("network '" + task.model.name + "'", error.what());
   }
@@ -92,6 +95,11 @@ void require_that_layers_fit(const Task& task) {
     json::refuse("network '" + task.model.name + "'",
                  "none of its layers has parameters, so there is nothing to train; add one that "
                  "has, such as linear");
+  }
+  if (is_frozen) {
+    json::refuse("network '" + task.model.name + "'",
+                 "'requires_grad' is false for all of its parameters, so there is nothing to "
+                 "train; leave it out of one layer at least");
   }
   if (count > most_parameters_of_a_file) {
     json::refuse("network '" + task.model.name + "'",

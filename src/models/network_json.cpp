@@ -285,6 +285,11 @@ void add_layer(Model& model, Values& values, const Json& json) {
   if (members.find("shared") != nullptr) {
     shared = layer_named(members, values, "shared");
   }
+  bool requires_grad = true;
+  if (const Json* is_trained = members.find("requires_grad")) {
+    members.require(is_trained->is_boolean(), "requires_grad", "true or false");
+    requires_grad = is_trained->get<bool>();
+  }
   std::vector<std::string> names;
   const std::optional<LayerKind> layer = layer_of(members, values, type, names);
   if (!layer) {
@@ -298,6 +303,7 @@ void add_layer(Model& model, Values& values, const Json& json) {
   model.add(*layer, std::move(inputs));
   model.layers.back().name = name == number ? "" : name;
   model.layers.back().shared = shared;
+  model.layers.back().frozen = !requires_grad;
   values.add(name, where);
 }
 
@@ -337,6 +343,9 @@ Json describe(const Model& model) {
     }
     if (layer.shared != no_layer) {
       one["shared"] = name_of(model, static_cast<std::size_t>(layer.shared));
+    }
+    if (layer.frozen) {
+      one["requires_grad"] = false;
     }
     json["layers"].push_back(std::move(one));
   }
@@ -397,6 +406,8 @@ Json shape(std::int64_t smallest, std::size_t least = 0) {
 
 Json text() { return {{"type", "string"}}; }
 
+Json boolean() { return {{"type", "boolean"}}; }
+
 /// With these members and no others.
 Json object(Json members, Json required) {
   return {{"type", "object"},
@@ -431,9 +442,7 @@ class LayerSchema {
   }
   void sizes(const char* name, const Shape& /*value*/) { needs(name, shape(1)); }
   void steps(const char* name, const Shape& /*value*/) { needs(name, shape(-json::largest_size)); }
-  void flag(const char* name, bool /*value*/, bool /*absent*/) {
-    members_[name] = {{"type", "boolean"}};
-  }
+  void flag(const char* name, bool /*value*/, bool /*absent*/) { members_[name] = boolean(); }
   void number(const char* name, double /*value*/) { needs(name, {{"type", "number"}}); }
   void number(const char* name, double /*value*/, double /*absent*/) {
     members_[name] = {{"type", "number"}, {"exclusiveMinimum", 0}};
@@ -447,7 +456,8 @@ class LayerSchema {
     Json members{{"name", text()},
                  {"type", {{"enum", types_}}},
                  {"inputs", list_of(text(), 0, most_layers_of_a_file)},
-                 {"shared", text()}};
+                 {"shared", text()},
+                 {"requires_grad", boolean()}};
     members.update(members_);
     return object(std::move(members), required_);
   }

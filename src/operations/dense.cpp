@@ -104,14 +104,17 @@ void LinearGrad::check(const Fit& fit) const {
   const Type type = fit.number(x);
   fit.expect(w, fit.at(w).shape, type);
   fit.expect(dy, result, type);
-  fit.expect(dw, fit.at(w).shape);
+  fit.expect_if_any(dw, fit.at(w).shape);
   fit.expect_if_any(dbias, {fit.at(w).shape[0]});
   fit.expect_if_any(dx, fit.at(x).shape, type);
   fit.expect_derivative_from_result(x_activation);
 }
 
 Cost LinearGrad::cost(const Workload& workload) const {
-  Cost sum{.flops = product_flops(workload, x, w), .launches = 1};
+  Cost sum;
+  if (dw != none) {
+    sum += {.flops = product_flops(workload, x, w), .launches = 1};
+  }
   if (accumulate) {
     sum +=
         {.flops = count(workload, dw) + count(workload, dbias), .launches = dbias != none ? 2 : 1};
@@ -135,8 +138,10 @@ std::vector<OpProduct> LinearGrad::products(const Workload& workload) const {
   if (dx != none) {
     all.push_back({{.m = rows, .n = weights[1], .k = weights[0], .type = type}, "dx"});
   }
-  all.push_back(
-      {{.m = weights[0], .n = weights[1], .k = rows, .transpose_a = true, .type = type}, "dw"});
+  if (dw != none) {
+    all.push_back(
+        {{.m = weights[0], .n = weights[1], .k = rows, .transpose_a = true, .type = type}, "dw"});
+  }
   return all;
 }
 
@@ -153,7 +158,9 @@ void LinearGrad::execute(ReferenceRun& run) const {
       to[i] = times_derivative_from_result(x_activation, to[i], result[i]);
     });
   }
-  multiply(out, in, rows, {from, 1, out}, {run.at(x), in, 1}, run.at(dw), accumulate);
+  if (dw != none) {
+    multiply(out, in, rows, {from, 1, out}, {run.at(x), in, 1}, run.at(dw), accumulate);
+  }
   if (dbias != none) {
     double* sums = run.at(dbias);
     if (!accumulate) {

@@ -61,15 +61,22 @@ class StepFuser {
 
   void run() {
     // Each looks for what the ones before it have made.
-    pass<Convolution>();  // of one pixel, each channel by itself
-    pass<Activate>();     // behind a product or a convolution
-    pass<Add>();          // behind a batch normalization, or before its gradient
-    pass<Activate>();     // behind a batch normalization
+    if (!trains()) {        // else parameters are compared, the frozen ones as well
+      pass<Convolution>();  // of one pixel, each channel by itself
+    }
+    pass<Activate>();  // behind a product or a convolution
+    pass<Add>();       // behind a batch normalization, or before its gradient
+    pass<Activate>();  // behind a batch normalization
     pass<ActivateGrad>();
     pass<Add>();
   }
 
  private:
+  [[nodiscard]] bool trains() const {
+    return std::any_of(ops_.begin(), ops_.end(),
+                       [](const Op& op) { return category(op) == OpCategory::loss; });
+  }
+
   /// Joins what it can of the operations of one kind, each with another one that takes it over.
   template <class Joined>
   void pass() {
@@ -310,7 +317,8 @@ void fuse_update(Step& step, const std::vector<Tensor>& tensors, std::int64_t le
     }
   }
   std::erase_if(products, [&](const LinearGrad* product) {
-    return elements(tensors[static_cast<std::size_t>(product->dw)].shape) < least_weights ||
+    return product->dw == none ||
+           elements(tensors[static_cast<std::size_t>(product->dw)].shape) < least_weights ||
            writers[product->dw] != 1 || writers[product->dbias] > 1 ||
            !parameter_of.contains(product->dw) || !parameter_of.contains(product->dbias);
   });

@@ -19,6 +19,7 @@ struct Parameter {
   Id value = none, gradient = none;
   Id operand = none;  ///< what layers read: the value, or its copy in 16 bits
   bool stays_f32 = false;
+  bool is_frozen = false;
 };
 
 /// What makes one step of an epoch differ from another.
@@ -189,14 +190,17 @@ class Lowering {
                     .role = Role::loss});
     infer_shapes();
     for (Parameter& parameter : parameters_) {
+      if (parameter.is_frozen) {
+        continue;
+      }
       Tensor gradient = workload_[parameter.value];
       gradient.name = "d" + gradient.name;
       gradient.role = Role::gradient;
       parameter.gradient = add(std::move(gradient));
     }
     add_copies();
-    optimizer_.emplace(options_.optimizer, each(&Parameter::value), each(&Parameter::gradient),
-                       workload_);
+    optimizer_.emplace(options_.optimizer, trained(&Parameter::value),
+                       trained(&Parameter::gradient), workload_);
   }
 
   /// In 16 bits layers read copies of the parameters, but for those that they read in f32.
@@ -247,6 +251,7 @@ class Lowering {
   /// Shapes through the network; creates each layer's parameters and states on the way.
   void infer_shapes() {
     shapes_ = {batched(any_batch, model_.sample)};
+    is_asked_ = {false};  // nobody asks for the gradient of the data
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       std::vector<Shape> inputs;
       for (const Value input : model_.layers[i].inputs) {
@@ -261,6 +266,7 @@ class Lowering {
         own = shared_parameters(i, declared);
         declared.clear();
       }
+      bool has_own = false;
       for (LayerParameter& parameter : declared) {
         if (parameter.tied != no_layer) {
           own.push_back(tied_parameter(i, parameter));
@@ -269,8 +275,15 @@ class Lowering {
         own.push_back(parameters_.size());
         const bool stays_f32 = parameter.read_as == ReadAs::f32 ||
                                (parameter.read_as == ReadAs::result && gives_f32(i));
-        parameters_.push_back({.value = add(std::move(parameter.tensor)), .stays_f32 = stays_f32});
+        parameters_.push_back({.value = add(std::move(parameter.tensor)),
+                               .stays_f32 = stays_f32,
+                               .is_frozen = model_.layers[i].frozen});
+        has_own = true;
       }
+      require(
+          has_own || !model_.layers[i].frozen,
+          name_of(i) + " is not to be trained (requires_grad), and has no parameters of its own");
+      is_asked_.push_back(is_trained(i));
       std::vector<Id>& states = layer_states_.emplace_back();
       for (Tensor& state : is_passed_by(i) ? std::vector<Tensor>() : shapes.take_states()) {
         states.push_back(add(std::move(state)));
@@ -282,6 +295,16 @@ class Lowering {
             "the last layer gives " + to_string(sample) + " a sample, not one number for each of " +
                 std::to_string(model_.classes) + (classifies() ? " classes" : " targets") +
                 (model_.labels.empty() ? "" : " and time step"));
+  }
+
+  /// Whether gradients go through the layer, to parameters of its own or of those before it.
+  [[nodiscard]] bool is_trained(std::size_t layer) const {
+    const std::vector<std::size_t>& own = layer_parameters_[layer];
+    const std::vector<Value>& inputs = model_.layers[layer].inputs;
+    return std::any_of(own.begin(), own.end(),
+                       [&](std::size_t p) { return !parameters_[p].is_frozen; }) ||
+           std::any_of(inputs.begin(), inputs.end(),
+                       [&](Value v) { return is_asked_[static_cast<std::size_t>(v)]; });
   }
 
   /// A dropout, which drops nothing of what is not trained.
@@ -345,7 +368,7 @@ class Lowering {
       if (trains_ && variant.update) {
         ops_.push_back(optimizer_->update(workload_, 1 / loss_scale_));
         if (options_.zero_gradients) {
-          ops_.emplace_back(Zero{.tensors = each(&Parameter::gradient)});
+          ops_.emplace_back(Zero{.tensors = trained(&Parameter::gradient)});
         }
       }
       workload_.steps.push_back({std::move(ops_)});
@@ -448,15 +471,15 @@ class Lowering {
     const double part = static_cast<double>(variant.rows) / static_cast<double>(variant.batch);
     ops_.push_back(loss(part * loss_scale_ / static_cast<double>(options_.accumulate)));
     const bool sums = variant.update && options_.ranks > 1 && !options_.in_turn;
-    GradientBuckets buckets(layer_parameters_, each(&Parameter::gradient), options_);
+    GradientBuckets buckets(layer_parameters_, gradients(), options_);
     for (std::size_t i = model_.layers.size(); i-- > 0;) {
-      if (!gradient_[i + 1]) {
-        continue;  // nothing that leads to the loss reads this layer
+      if (!gradient_[i + 1] || !is_asked_[i + 1]) {
+        continue;  // nothing that leads to the loss reads this layer, or nothing here is trained
       }
       const Layer& layer = model_.layers[i];
       std::vector<bool> asked;
       for (const Value input : layer.inputs) {
-        asked.push_back(input != 0);  // nobody asks for the gradient of the data
+        asked.push_back(is_asked_[static_cast<std::size_t>(input)]);
       }
       std::vector<bool> adds;
       for (const std::size_t p : layer_parameters_[i]) {
@@ -506,10 +529,21 @@ class Lowering {
     sum = gradient;
   }
 
-  [[nodiscard]] std::vector<Id> each(Id Parameter::*member) const {
+  [[nodiscard]] std::vector<Id> trained(Id Parameter::*member) const {
     std::vector<Id> ids;
     for (const Parameter& parameter : parameters_) {
-      ids.push_back(parameter.*member);
+      if (!parameter.is_frozen) {
+        ids.push_back(parameter.*member);
+      }
+    }
+    return ids;
+  }
+
+  /// By parameter.
+  [[nodiscard]] std::vector<Id> gradients() const {
+    std::vector<Id> ids;
+    for (const Parameter& parameter : parameters_) {
+      ids.push_back(parameter.gradient);
     }
     return ids;
   }
@@ -526,7 +560,8 @@ class Lowering {
   std::vector<std::vector<std::size_t>> layer_parameters_;  ///< by layer, into parameters_
   std::vector<std::vector<Id>> layer_states_;               ///< by layer
   std::optional<OptimizerStates> optimizer_;
-  std::vector<Shape> shapes_;  ///< by Value, with any_batch
+  std::vector<Shape> shapes_;   ///< by Value, with any_batch
+  std::vector<bool> is_asked_;  ///< by Value: a parameter in or before it is trained
   std::map<std::tuple<std::int64_t, std::int64_t, bool, bool>, int> steps_;  ///< by Variant
   std::map<std::int64_t, Batch> batches_;
 

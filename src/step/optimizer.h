@@ -17,13 +17,14 @@ namespace crossover {
 class GradientBuckets {
  public:
   /// `parameters_of`: by layer, numbers of the parameters that it trains; a tied one is one of
-  /// several layers. `gradients`: by parameter.
+  /// several layers. `gradients`: by parameter, none of a frozen one.
   GradientBuckets(const std::vector<std::vector<std::size_t>>& parameters_of,
                   std::vector<Id> gradients, const TrainingOptions& options)
-      : parameters_of_(parameters_of),
-        gradients_(std::move(gradients)),
-        options_(options),
-        is_taken_(gradients_.size(), false) {}
+      : parameters_of_(parameters_of), gradients_(std::move(gradients)), options_(options) {
+    for (const Id gradient : gradients_) {
+      is_taken_.push_back(gradient == none);
+    }
+  }
 
   /// The backward pass is behind that layer: what no layer before it adds to is complete. Appends
   /// the bucket's sum where that fills it.
@@ -38,7 +39,7 @@ class GradientBuckets {
   const std::vector<std::vector<std::size_t>>& parameters_of_;
   const std::vector<Id> gradients_;
   const TrainingOptions& options_;
-  std::vector<bool> is_taken_;  ///< by parameter: it is in a bucket
+  std::vector<bool> is_taken_;  ///< by parameter: it is in a bucket, or in none
   std::vector<Id> bucket_;
   std::int64_t bytes_ = 0;
 };

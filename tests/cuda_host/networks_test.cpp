@@ -32,6 +32,9 @@ std::vector<Model> plain_models() {
       line_model(),
       padded_model(),
       strided_model(),
+      half_frozen(small_alexnet()),
+      half_frozen(gpt({.vocabulary = 7, .width = 6, .layers = 2, .heads = 2, .time = 5})),
+      half_frozen(small_language_model(), true),
   };
 }
 

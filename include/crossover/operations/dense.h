@@ -35,9 +35,9 @@ struct Linear {
 /// Gradients of a Linear with identity activation, from dy [batch, out]:
 /// dw (+)= dyT x, dbias (+)= column sums of dy, dx = (dy w) * x_activation'.
 /// x_activation is the activation that made x, its derivative taken from x itself; identity: no
-/// factor. dx and dbias may be none. (+)= adds where `accumulate` is set and overwrites otherwise.
-/// dx comes first: dw may be w itself, and dbias the layer's bias, which are then updated in place.
-/// x, w, dy and dx are T; dw and dbias are f32.
+/// factor. dx, dw and dbias may be none. (+)= adds where `accumulate` is set and overwrites
+/// otherwise. dx comes first: dw may be w itself, and dbias the layer's bias, which are then
+/// updated in place. x, w, dy and dx are T; dw and dbias are f32.
 struct LinearGrad {
   Id x = none, w = none, dy = none, dx = none, dw = none, dbias = none;
   Activation x_activation = Activation::identity;

@@ -11,7 +11,8 @@ import numpy as np
 
 from crossover_bench.peers.generator import INPUTS, LABELS, uniform
 
-OF_ALL = ("name", "type", "inputs", "shared")  # of a layer's JSON; all else are its parameters
+# Of a layer's JSON; all else are its parameters.
+OF_ALL = ("name", "type", "inputs", "shared", "requires_grad")
 
 
 class Unsupported(Exception):  # noqa: N818 - a limit, not a fault

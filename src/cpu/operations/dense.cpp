@@ -147,6 +147,9 @@ void lower(const LinearGrad& op, Lowering& to) {
   if (op.dbias != none) {
     add_column_sums(to, op.dy, op.dbias, op.accumulate);
   }
+  if (op.dw == none) {
+    return;
+  }
   add_product(to,
               {.m = out,
                .n = in,

@@ -49,6 +49,7 @@ class Network:
 
     starts: tuple[Start, ...]
     outputs: Callable[[Parameters, Array], Array]
+    trained: tuple[bool, ...] = ()  # for each of `starts`: else it is frozen
 
 
 def _product(
@@ -433,6 +434,7 @@ def network_of(described: dict[str, Any], trains: bool = True) -> Network:
         )
     }
     starts: list[Start] = []
+    trained: list[bool] = []
     places: dict[str, slice] = {}  # of parameters, by the names of their layers
     calls: list[tuple[str, Callable[..., Array], slice, list[str]]] = []
     name = "input"
@@ -448,6 +450,7 @@ def network_of(described: dict[str, Any], trains: bool = True) -> Network:
                 place = places[stated["shared"]]
             else:
                 starts += layer.starts
+                trained += [stated.get("requires_grad", True)] * len(layer.starts)
         places[name] = place
         parameters = [jax.ShapeDtypeStruct(start.shape, jnp.float32) for start in starts[place]]
         shapes[name] = jax.eval_shape(layer.of, *parameters, *(shapes[value] for value in read))
@@ -461,7 +464,7 @@ def network_of(described: dict[str, Any], trains: bool = True) -> Network:
         last = values[calls[-1][0]]
         return last.reshape(-1, last.shape[-1]) if labels_places else last
 
-    return Network(tuple(starts), outputs)
+    return Network(tuple(starts), outputs, tuple(trained))
 
 
 def _layer_of(

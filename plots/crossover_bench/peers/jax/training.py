@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from crossover_bench.peers.jax.networks import Array, network_of, start_of
+from crossover_bench.peers.jax.networks import Array, Network, network_of, start_of
 from crossover_bench.peers.protocol import Configuration, alive
 from crossover_bench.peers.tasks import Optimizer, Task, Unsupported, data_of
 
@@ -68,8 +68,14 @@ class Training:
 
         def step(carry: tuple[list[Array], State], batch: tuple[Array, Array]) -> Any:
             parameters, state = carry
-            value, gradients = jax.value_and_grad(loss_of)(parameters, *batch)
-            return update(parameters, gradients, state), value
+
+            def loss_of_trained(trained: list[Array]) -> Array:
+                return loss_of(_merged(network.trained, trained, parameters), *batch)
+
+            trained = _trained(network, parameters)
+            value, gradients = jax.value_and_grad(loss_of_trained)(trained)
+            trained, state = update(trained, gradients, state)
+            return (_merged(network.trained, trained, parameters), state), value
 
         if task.copies > 1:
             step = jax.vmap(step, in_axes=(0, None))
@@ -132,7 +138,8 @@ class Training:
         with jax.enable_x64(self._is_exact):
             self._parameters = [jnp.copy(values) for values in self._start]
             state = partial(_state, self.task.optimizer)
-            self._state = (jax.vmap(state) if self.task.copies > 1 else state)(self._parameters)
+            trained = _trained(self._network, self._parameters)
+            self._state = (jax.vmap(state) if self.task.copies > 1 else state)(trained)
             jax.block_until_ready((self._parameters, self._state))
 
     def start_off(self, by: float, seed: int) -> None:
@@ -195,6 +202,18 @@ class Training:
 
     def parameters_are_finite(self) -> bool:
         return all(bool(np.isfinite(np.asarray(values)).all()) for values in self._parameters)
+
+
+def _trained(network: Network, parameters: list[Array]) -> list[Array]:
+    return [p for p, is_trained in zip(parameters, network.trained, strict=True) if is_trained]
+
+
+def _merged(
+    is_trained: tuple[bool, ...], trained: list[Array], parameters: list[Array]
+) -> list[Array]:
+    """All `parameters`, with these in place of the trained ones."""
+    rest = iter(trained)
+    return [next(rest) if moves else p for p, moves in zip(parameters, is_trained, strict=True)]
 
 
 def _state(optimizer: Optimizer, parameters: list[Array]) -> State:

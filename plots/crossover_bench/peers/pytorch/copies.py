@@ -48,9 +48,11 @@ class Copies(Training):
             fill(network, copy=copy)
             starts.append([parameter.detach().clone() for parameter in network.parameters()])
         stacked = nn.ParameterList(map(torch.stack, zip(*starts, strict=True)))
-        names = [name for name, _ in network.named_parameters()]
-        self._parameters: Named = dict(zip(names, stacked, strict=True))
+        self._parameters: Named = {}
         self._buffers = {name: torch.stack([b] * copies) for name, b in network.named_buffers()}
+        for (name, of_one), values in zip(network.named_parameters(), stacked, strict=True):
+            values.requires_grad_(of_one.requires_grad)
+            (self._parameters if of_one.requires_grad else self._buffers)[name] = values
         self._of_a_copy = network.to("meta")
         return stacked
 

@@ -60,7 +60,7 @@ def network_of(described: dict[str, Any]) -> nn.Module:
         else:
             places[name] = str(len(modules))
             module = module_of(layer, list(shapes), int(time_first))
-            modules.append(module)
+            modules.append(module.requires_grad_(layer.get("requires_grad", True)))
         node = graph.call_module(places[name], nodes)
         value = module(*shapes)
         if isinstance(value, tuple):  # of an LSTM or GRU, which also gives its last state
@@ -88,6 +88,7 @@ def _stacked(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for number, layer in enumerate(layers):
         last: dict[str, Any] = stacked[-1] if stacked else {"type": ""}
         is_same = layer["type"] == last["type"] and not layer.keys() & {"inputs", "shared"}
+        is_same &= layer.get("requires_grad") == last.get("requires_grad")
         stacks = is_same and layer["type"] in RECURRENT and last["name"] not in read
         if stacks and layer["hidden_size"] == last["hidden_size"]:
             last |= {"name": layer["name"], "num_layers": last.get("num_layers", 1) + 1}

@@ -243,7 +243,7 @@ def _maker() -> argparse.ArgumentParser:
     add("--input-type", type=_input_type, action="append", default=[])
     add("--batch-axis", type=int, choices=(0, 1), default=0)
     add("--loss-function", type=_loss, default="cross-entropy")
-    add("--output", type=int)
+    add("--output", type=lambda text: None if text == "all" else int(text))
     add("--batch", type=_listed(int), default=[])
     add("--data", type=_callable)
     add("--name", required=True)

@@ -245,17 +245,15 @@ def optimizer_of(
     network: nn.Module, task: Task, capturable: bool, vectors: int = 1
 ) -> torch.optim.Optimizer:
     """Only parameters of more dimensions than `vectors` decay."""
-    stated = task.optimizer
+    stated, trained = task.optimizer, [p for p in network.parameters() if p.requires_grad]
     if stated.kind == "sgd":
-        return torch.optim.SGD(network.parameters(), lr=stated.learning_rate)
+        return torch.optim.SGD(trained, lr=stated.learning_rate)
     if stated.kind == "momentum":
-        return torch.optim.SGD(network.parameters(), lr=stated.learning_rate, momentum=0.9)
+        return torch.optim.SGD(trained, lr=stated.learning_rate, momentum=0.9)
     if stated.kind == "adam":
-        return torch.optim.Adam(
-            network.parameters(), lr=stated.learning_rate, capturable=capturable
-        )
-    matrices = [p for p in network.parameters() if p.ndim > vectors]
-    others = [p for p in network.parameters() if p.ndim <= vectors]
+        return torch.optim.Adam(trained, lr=stated.learning_rate, capturable=capturable)
+    matrices = [p for p in trained if p.ndim > vectors]
+    others = [p for p in trained if p.ndim <= vectors]
     groups = [
         {"params": matrices, "weight_decay": stated.weight_decay},
         {"params": others, "weight_decay": 0.0},

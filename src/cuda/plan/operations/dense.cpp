@@ -102,7 +102,8 @@ std::optional<std::size_t> choose_bias_sum(const StepPlanner& step,
                                            const std::vector<Operands>& used,
                                            const std::vector<LinearFusion>& fusions, std::size_t at,
                                            const LinearGrad& grad) {
-  if (!step.stays(grad.dbias) || grad.accumulate || step.type(grad.dbias) != step.type(grad.dy)) {
+  if (grad.dbias == none || !step.stays(grad.dbias) || grad.accumulate ||
+      step.type(grad.dbias) != step.type(grad.dy)) {
     return {};
   }
   for (std::size_t j = at; j-- > 0;) {
@@ -282,7 +283,11 @@ void plan_operation(const LinearGrad& grad, StepPlanner& step) {
       plan_dx(grad, step);
     }
   };
-  const auto dw = [&] { plan_dw(grad, step); };
+  const auto dw = [&] {
+    if (grad.dw != none) {
+      plan_dw(grad, step);
+    }
+  };
   if (grad.dw == grad.w) {  // dx reads what dw changes
     dx();
     dw();
