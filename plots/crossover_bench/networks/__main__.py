@@ -95,6 +95,8 @@ def _of_torch(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             f"--input is given {len(shapes)} times and --input-type {len(types)} times; say it "
             "for each input, or not at all where all are numbers"
         )
+    if options.output_number == "all" and options.loss_function not in ("mse", "bce"):
+        options.usage("--output=all makes a row of numbers; --loss-function=mse or bce trains it")
     types = types or [0] * len(shapes)
     wanted = [Input(*read, options.batch_axis) for read in zip(shapes, types, strict=True)]
     file, _, name = options.source.rpartition(":")
@@ -130,6 +132,8 @@ def _of_onnx(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from crossover_bench.networks.from_onnx import Graph, loaded  # noqa: PLC0415
     from crossover_bench.networks.onnx_proof import prove  # noqa: PLC0415
 
+    if options.output_number == "all":
+        options.usage("--output=all is of a module; of a .onnx one output is trained")
     path = Path(options.source)
     graph = Graph(
         loaded(path, options.as_is), options.input_type, options.output_number, options.input
@@ -196,7 +200,9 @@ def _input_type(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is neither numbers nor tokens:N, such as tokens:65")
 
 
-def _number(text: str) -> int:
+def _number(text: str) -> int | str:
+    if text == "all":
+        return text
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} counts no output from 0; a file is -o FILE")
     return int(text)
@@ -268,7 +274,8 @@ def _parser() -> argparse.ArgumentParser:
         type=_number,
         dest="output_number",
         metavar="N",
-        help="which of a module's outputs is trained, counted from 0",
+        help="which of a module's outputs is trained, counted from 0; all: as one row, by mse or "
+        "bce",
     )
     add("--as-is", action="store_true", help="take a .onnx without batch normalization as it is")
     add("--name", type=_given_name, help="of the network; default: the file's and the callable's")

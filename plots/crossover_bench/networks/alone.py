@@ -21,6 +21,7 @@ from crossover_bench.networks.values import BATCH, Value
 _OF_ROWS = OF_EACH_NUMBER | {
     *("linear", "layer_norm", "rms_norm", "dropout", "pad", "constant_pad_nd", "baddbmm"),
 }
+_OF_IMAGES = ("conv1d", "conv2d")  # which have a batch in front, if only of one
 _WEIGHTS = ("weight", "bias", "params")  # which no value can be
 _LATER = (Value, Parameter)
 _OF_SAMPLES = (Value, attention.Scores, attention.Scaled, root_mean_square.Partial)
@@ -47,7 +48,7 @@ class Alone:
         first = next(iter(call.arguments))
         is_read = hasattr(call[first], "numpy") or isinstance(call[first], _LATER)
         if (
-            call.operation in _OF_ROWS
+            (call.operation in _OF_ROWS or call.operation in _OF_IMAGES)
             and is_read
             and any(isinstance(part, _LATER) for part in read)
         ):
@@ -58,11 +59,14 @@ class Alone:
         before = set(call.build.steps)
         value = self._as_value(call, call[first])
         has_batch = _is_repeated(value.places)
-        places = value.places if has_batch else value.places[None]
+        is_batch_of_one = call.operation in _OF_IMAGES and len(value.places) == 1
+        places = value.places if has_batch or is_batch_of_one else value.places[None]
         moved = call.changed(**{first: _with_batch(value, places, np.arange(BATCH))})
         given = attention.as_layers(call, layers(moved))
         self._layers |= set(call.build.steps) - before
-        return given if has_batch else given.seen_as(given.places[0])
+        if has_batch:
+            return given
+        return given.seen_as(given.places[:1] if is_batch_of_one else given.places[0])
 
     def _as_value(self, call: Call, operand: Any) -> Value:
         if isinstance(operand, Value):

@@ -39,7 +39,7 @@ def add(call: Call) -> Any:
     argument = "self" if value is right else "other"
     summed, (name, table) = None, call.table(argument)
     if not call.is_calculated(argument):
-        if _is_bias_of_factor(call, value, name, table):
+        if _is_bias(call, value, name, table):
             call.shifts(value.layer, name)
             return value
         summed = trained.position_embedding(call.build, call, value, name, table)
@@ -56,16 +56,20 @@ def _trained(call: Call, left: str, right: str, value: Value) -> Value:
     return operand
 
 
-def _is_bias_of_factor(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
-    """Whether a parameter is the bias of trained factors (strides.py): a number for each of them,
-    and nothing else reads their product."""
+def _is_bias(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
+    """Whether a parameter is the bias of a product, or of trained factors (strides.py): a number
+    for each output, and nothing else reads them."""
     step, steps = call.build.steps.get(value.layer), call.build.steps.values()
     if step is None or step.layer.get("bias", True) or "shared" in step.layer:
         return False
+    is_product = step.layer["type"] == "linear" and "tied" not in step.layer
     is_factor = step.layer["type"] == "conv2d" and step.layer["kernel_size"] == 1
-    if not is_factor or call.is_used(name) or any(value.layer in other.reads for other in steps):
+    is_read = any(value.layer in other.reads for other in steps)
+    if not (is_product or is_factor) or call.is_used(name) or is_read:
         return False
-    channels, pixels = value.shape[1], value.shape[2] * value.shape[3]
+    channels, pixels = value.shape[-1], 1
+    if is_factor:
+        channels, pixels = value.shape[1], value.shape[2] * value.shape[3]
     meets = broadcast_to(numbers, value.places.shape)
     if meets is None or numbers.size != channels:
         return False
@@ -97,7 +101,7 @@ def mul(call: Call) -> Any:
         left, right = (attention.as_layers(call, operand) for operand in (left, right))
         return call.build.product(call, left, right)
     for value, name in ((left, "other"), (right, "self")):
-        if isinstance(value, (Value, attention.Scaled)) and hasattr(call[name], "seen"):
+        if isinstance(value, OF_ATTENTION) and hasattr(call[name], "seen"):
             whole = attention.as_layers(call, value)
             parameter, numbers = call.table(name)
             is_whole = len(np.unique(numbers)) == math.prod(call[name].seen.shape)

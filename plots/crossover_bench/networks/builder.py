@@ -39,7 +39,7 @@ class Builder(Steps):
         super().__init__(sample, is_tokens)
         self._sample, self._is_tokens, self._settled = list(sample), is_tokens, settled
         self.slices = Slices(self)
-        self._ends: dict[str, Refused] = {}  # layers that bench lacks, but whose loss has them
+        self.log_softmaxes: set[str] = set()  # logarithms of a softmax, which a loss may have
 
     def elementwise(self, at: Place, kind: str, value: Value, **settings: Any) -> Value:
         value = self.slices.part(at, value)
@@ -359,14 +359,6 @@ class Builder(Steps):
             return value
         return strides.rearranged(self, at, value) or value
 
-    def only_at_end(self, at: Place, value: Value, kind: str) -> Value:
-        """Makes the layer that gives `value` one of a kind that bench has in a loss alone."""
-        self.steps[value.layer].layer["type"] = kind
-        self._ends[value.layer] = at.refused(
-            "it can only end the network, where --loss-function=cross-entropy or nll has it"
-        )
-        return value
-
     # ---- the whole
 
     def alive(self, value: Value) -> list[Step]:
@@ -414,10 +406,9 @@ class Builder(Steps):
             )
         layers, before = [], "input"
         for step in self.alive(value):
-            if step.layer["name"] in self._ends:
-                raise self._ends[step.layer["name"]]
             reads = {} if step.reads == [before] else {"inputs": step.reads}
-            layers.append(step.layer | reads)
+            frozen = {"requires_grad": False} if self.is_frozen(step) else {}
+            layers.append(step.layer | frozen | reads)
             before = step.layer["name"]
         return {
             "name": name,

@@ -109,7 +109,16 @@ class Call(ABC):
         step = self.build.steps[layer]
         step.layer.pop("bias")
         step.parameters.append(parameter)
-        step.count += step.layer["out_channels"]
+        step.count += step.layer.get("out_channels") or step.layer["out_features"]
+
+    def numbers(self, argument: str) -> np.ndarray | None:
+        """Of what stays as it is: a constant, or a frozen parameter. None of anything else."""
+        read = self.arguments[argument]
+        return read.numpy() if hasattr(read, "numpy") else None
+
+    def frozen(self, numbers: np.ndarray) -> Parameter:
+        """Constants as a parameter that is not trained."""
+        raise self.refused(f"it reads constants {list(numbers.shape)} in place of parameters")
 
     def is_used(self, parameter: Any) -> bool:
         """Whether a layer has this parameter."""
@@ -132,10 +141,12 @@ class Call(ABC):
             raise self.refused(f"its {argument} is calculated, not a parameter")
         if parameter.calculated:
             raise self.refused(f"its {argument} is calculated from {parameter.name}")
-        if not parameter.seen.is_plain:
-            what = f"a part of {parameter.name}, or that in another order"
-            raise self.refused(f"its {argument} is {what}, and a layer takes a parameter as it is")
-        return parameter
+        return parameter if parameter.seen.is_plain else self.part(argument, parameter)
+
+    def part(self, argument: str, parameter: Parameter) -> Parameter:
+        """Of a parameter what views show, as one of its own."""
+        what = f"a part of {parameter.name}, or that in another order"
+        raise self.refused(f"its {argument} is {what}, and a layer takes a parameter as it is")
 
     def only(self, **allowed: Any) -> None:
         """Refuses arguments that no layer has."""

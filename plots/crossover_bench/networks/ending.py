@@ -30,6 +30,8 @@ def without_loss(build: Builder, value: Value, loss_function: str) -> tuple[Valu
     ""."""
     loss, step = LOSSES[loss_function], build.steps.get(value.layer)
     kind = step.layer["type"] if step else ""
+    if step and value.layer in build.log_softmaxes:
+        step, kind = build.steps[step.reads[0]], "log_softmax"
     if step and kind in _OF_LOSS[loss] and not {"num_heads", "causal"} & step.layer.keys():
         if kind != "log_softmax":
             build.notes.append(

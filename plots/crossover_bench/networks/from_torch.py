@@ -30,11 +30,13 @@ from crossover_bench.networks.torch_operations import (
     is_read_as_it_is,
 )
 from crossover_bench.networks.user_module import Input, in_float64
-from crossover_bench.networks.values import ReadsImages, Refused, Value, in_short
+from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
 from crossover_bench.networks.windows import Padded
 from crossover_bench.peers.pytorch.user_file import user_place
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_ARITHMETIC = ("add", "sub", "rsub", "mul", "div")
+_FEW_CONSTANTS = 8  # that become a layer each
 _OF_RESULTS = (attention.Scores, attention.Scaled, Padded)
 _KNOWN_LATER = (Value, Parameter, NoLayers, *_OF_RESULTS, root_mean_square.Partial)
 
@@ -55,6 +57,24 @@ class Call(calls.Call):
         if layer in self._graph.origins:  # else it is of this call, which is noted
             self._graph.used[parameter] = layer
             self._graph.origins[layer] = (self.node.name, self._graph.origins[layer][1])
+
+    def numbers(self, argument: str) -> np.ndarray | None:
+        read = self.arguments[argument]
+        is_frozen = isinstance(read, Parameter) and read.of in self.build.frozen
+        if not is_frozen or read.calculated:
+            return super().numbers(argument)
+        constants, state = self._graph.constants, self._graph.program.state_dict
+        known = constants[read.of] if read.of in constants else state[read.of].detach()
+        return known.numpy().ravel()[read.seen.places]
+
+    def frozen(self, numbers: np.ndarray) -> Parameter:
+        return self._graph.frozen(self.name, numbers)
+
+    def part(self, argument: str, parameter: Parameter) -> Parameter:
+        places = parameter.seen.places
+        if len(np.unique(places)) < places.size:
+            raise self.refused(f"its {argument} repeats numbers of {parameter.name}")
+        return self._graph.part(parameter)
 
     def is_used(self, parameter: Any) -> bool:
         return parameter in self._graph.used
@@ -164,6 +184,9 @@ class Graph:
         self.alone = Alone()
         self.paddings: list[int] = []  # tokens whose rows of a table are not trained
         self._aliases: dict[int, str] = {}
+        self.constants: dict[str, torch.Tensor] = {}  # as parameters that are not trained
+        # Of parameters, as others: whose they are, and which of its numbers.
+        self.parts: dict[str, tuple[str, np.ndarray]] = {}
 
     def _place_of_output(self, wanted: int | None) -> int:
         specs = self.program.graph_signature.output_specs
@@ -175,7 +198,7 @@ class Graph:
         if wanted is None and len(tensors) > 1:
             raise Refused(
                 f"the network gives {count}; one tensor can be trained, and --output=0 to "
-                f"{len(tensors) - 1} says which"
+                f"{len(tensors) - 1} says which, or --output=all all of them as one row"
             )
         if wanted is not None and wanted >= len(tensors):
             raise Refused(f"the network gives {count}, and --output={wanted} counts from 0")
@@ -189,7 +212,14 @@ class Graph:
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
-        return self.preparations.notes + self.build.notes
+        read = {known for step in self.build.alive(self.output) for known in step.parameters}
+        drawn = [name for name in self.constants if name in read]
+        of_many = f"{len(drawn)} tensors of constants, the first of them " if drawn[1:] else ""
+        constants = [
+            f"{of_many}{first}, become parameters that are not trained, and are drawn as others are"
+            for first in drawn[:1]
+        ]
+        return self.preparations.notes + self.build.notes + constants
 
     def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
         """An argument of the original as bench's input has it."""
@@ -256,18 +286,24 @@ class Graph:
             # Tied parameters have several paths, and are one.
             parameter = self.program.state_dict[spec.target]
             name = self._aliases.setdefault(id(parameter), spec.target)
+            if not parameter.requires_grad:
+                self.build.frozen.add(name)
             return Parameter(name, Value(name, tuple(parameter.shape), False))
         if spec.target in self.program.constants:
             return self.program.constants[spec.target]
         return self.program.state_dict[spec.target].clone()  # the walk may count batches in it
 
     def _result(self, node: fx.Node) -> Any:
+        if node.op == "get_attr":
+            return None  # a part, which what runs it reads
         if node.target is getitem:
             return getitem(*fx.map_arg(node.args, self.result_of))
+        if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
+            return self._part(node)
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(
-                f"{node.name}{place_of(node, ' ')}: a part without gradients (torch.no_grad), in "
-                "autocast, or with a control flow of its own can't be imported"
+                f"{node.name}{place_of(node, ' ')}: a part in autocast, or with a control flow of "
+                "its own can't be imported"
             )
         call = Call(self, node)
         first = next(iter(call.arguments.values()), None)
@@ -282,6 +318,28 @@ class Graph:
             result = attention.as_layers(call, result)
             self._replace(call, first, result)
         return result
+
+    def _part(self, node: fx.Node) -> Any:
+        """One with gradients, or without (torch.no_grad), in which nothing is trained."""
+        has_gradients, part, *given = node.args
+        read = [self._values[argument] for argument in given]
+        for value in () if has_gradients else read:
+            if isinstance(value, Parameter):
+                self.build.frozen.add(value.of)
+            elif isinstance(value, Value) and self.build.is_trained(value):
+                raise Refused(
+                    f"{node.name}{place_of(node, ' ')}: no gradients go through a part without "
+                    "them (torch.no_grad); in bench they go through each layer behind one that is "
+                    "trained"
+                )
+        self.build.stops |= not has_gradients
+        left = iter(read)
+        for inner in getattr(node.graph.owning_module, part.target).graph.nodes:
+            if inner.op == "output":
+                return fx.map_arg(inner.args[0], self.result_of)
+            is_given = inner.op == "placeholder"
+            self._values[inner] = next(left) if is_given else self._checked_result(inner)
+        raise AssertionError("a part ends with its output")
 
     def _replace(self, call: Call, changed: Value, by: Value) -> None:
         """Whatever saw the old numbers sees the new ones."""
@@ -318,7 +376,70 @@ class Graph:
             raise call.refused("there is no such layer (docs/networks.md has the layers there are)")
         if self._reads_a_parameter_alone(call):
             return self._calculated(call)
-        return self.alone.called(call, CALLS[call.operation])
+        return self._with_constants(call)
+
+    def _with_constants(self, call: Call) -> Any:
+        """Layers of the call, whose constants are layers of their own where they are few, and else
+        parameters that are not trained."""
+        constants = {
+            name: known
+            for name, known in call.arguments.items()
+            if isinstance(known, torch.Tensor)
+            and known.is_floating_point()
+            and known.numel() > 1
+            and bool(known.isfinite().all())
+        }
+        are_many = any(len(known.unique()) > _FEW_CONSTANTS for known in constants.values())
+
+        def made(with_frozen: bool) -> Any:
+            frozen = {
+                name: call.frozen(of.numpy()) for name, of in constants.items() if with_frozen
+            }
+            return self.alone.called(call.changed(**frozen), CALLS[call.operation])
+
+        frozen_first = are_many and call.operation in _ARITHMETIC
+        try:
+            return made(frozen_first)
+        except Refused as refused:
+            if not constants:
+                raise
+            try:
+                return made(not frozen_first)
+            except Refused as other:
+                raise (other if frozen_first else refused) from None
+
+    def part(self, parameter: Parameter) -> Parameter:
+        of, places = parameter.of, parameter.seen.places
+        name = f"{of}[{sum(whole == of for whole, _ in self.parts.values())}]"
+        for known, (whole, numbers) in self.parts.items():
+            name = known if whole == of and np.array_equal(numbers, places) else name
+        self.parts[name] = of, places
+        if of in self.build.frozen:
+            self.build.frozen.add(name)
+        return Parameter(name, Value(name, places.shape, False))
+
+    def numbers_of(self, name: str, whole: torch.Tensor | None) -> torch.Tensor | None:
+        """Of the parameter that has this name, or that it is a part of."""
+        if whole is None or name not in self.parts:
+            return whole
+        return whole.reshape(-1)[torch.from_numpy(self.parts[name][1])]
+
+    def whole_of(self, name: str) -> str:
+        """The parameter that it is a part of, or itself."""
+        return self.parts[name][0] if name in self.parts else name
+
+    def frozen(self, at: str, numbers: np.ndarray) -> Parameter:
+        name = f"constants of {at}"
+        number = sum(known.startswith(name) for known in self.constants)
+        name += f" ({number + 1})" * (number > 0)
+        is_repeated = len(numbers) == BATCH and numbers.ndim > 1 and np.array_equal(*numbers)
+        one = numbers[0] if is_repeated else numbers  # the code may repeat it for each sample
+        self.constants[name] = torch.from_numpy(np.array(one, dtype=np.float64))
+        self.build.frozen.add(name)
+        seen = Value(name, one.shape, False)
+        if is_repeated:
+            seen = seen.seen_as(np.broadcast_to(seen.places, numbers.shape))
+        return Parameter(name, seen)
 
     @staticmethod
     def _reads_a_parameter_alone(call: Call) -> bool:
@@ -460,9 +581,9 @@ class Graph:
             if before and before.is_like(step) and before.parameters == step.parameters:
                 step.shares(before.layer["name"])
             for parameter in step.parameters:
-                if parameter in self.used:
+                if user := self._user_of(parameter):
                     raise call.refused(
-                        f"{parameter} is used twice, first by {self.used[parameter]}, and not by "
+                        f"{self.whole_of(parameter)} is used twice, first by {user}, and not by "
                         "layers of one type and size"
                     )
                 self.used[parameter] = name
@@ -470,12 +591,24 @@ class Graph:
         if added and isinstance(last, Value):
             self.origins[last.layer] = (call.node.name, last)
 
+    def _user_of(self, parameter: str) -> str:
+        """The layer that has a number of it already, if one has."""
+        of, numbers = self.parts.get(parameter, (parameter, None))
+        for name, layer in self.used.items():
+            whole, others = self.parts.get(name, (name, None))
+            if whole == of and (
+                numbers is None or others is None or np.intersect1d(numbers, others).size
+            ):
+                return layer
+        return ""
+
     def unused(self) -> list[str]:
-        """Parameters that no layer reads."""
+        """Trained parameters that no layer reads."""
         paths = self.program.graph_signature.parameters
-        trained = {self._aliases[id(self.program.state_dict[path])] for path in paths}
-        read = {path for step in self.build.alive(self.output) for path in step.parameters}
-        return sorted(trained - read)
+        known = {self._aliases[id(self.program.state_dict[path])] for path in paths}
+        steps = self.build.alive(self.output)
+        read = {self.whole_of(path) for step in steps for path in step.parameters}
+        return sorted(known - read - self.build.frozen)
 
 
 def place_of(node: fx.Node, before: str) -> str:

@@ -71,7 +71,8 @@ _LARGEST = float(np.finfo(np.float32).max)  # a bound that holds nothing
 
 def _held(call: Call) -> Value:
     """Limits numbers to a range, as hardtanh and clamp do."""
-    bounds = list(call.arguments.values())[1:3]
+    given = call.arguments
+    bounds = [given.get(name, given.get(f"{name}_val")) for name in ("min", "max")]
     if bounds == [0, None]:
         return call.build.elementwise(call, "relu", call.value())
     least, most = (
@@ -143,7 +144,7 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "threshold": _above_threshold,
     **{name: _elementwise(name) for name, entry in LAYERS.items() if entry.numbers is not None},
     "gelu": _gelu,
-    **dict.fromkeys(("hardtanh", "clamp", "clamp_min"), _held),
+    **dict.fromkeys(("hardtanh", "clamp", "clamp_min", "clamp_max"), _held),
     **dict.fromkeys(("maximum", "minimum"), _larger),
     "leaky_relu": _leaky_relu,
     **dict.fromkeys(("elu", "selu"), _elu),

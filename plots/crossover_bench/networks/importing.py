@@ -12,7 +12,12 @@ from torch import nn
 from crossover_bench.networks import ending
 from crossover_bench.networks.from_torch import Graph
 from crossover_bench.networks.proof import prove
-from crossover_bench.networks.user_module import Input, exported, with_draws_as_inputs
+from crossover_bench.networks.user_module import (
+    Input,
+    exported,
+    with_draws_as_inputs,
+    with_one_output,
+)
 from crossover_bench.networks.values import Refused
 from crossover_bench.peers.pytorch.user_file import failure
 from crossover_bench.peers.tasks import Unsupported
@@ -41,11 +46,15 @@ def imported(
     source: str,
     name: str,
     loss_function: str,
-    output: int | None = None,
+    output: int | str | None = None,
 ) -> Imported:
-    """What `make` gives, in float64 and in training, which came from `source`. Raises Refused."""
+    """What `make` gives, in float64 and in training, which came from `source`. `output`: which of
+    its tensors is trained; "all": as one row. Raises Refused."""
     try:
         network = make()
+        if isinstance(output, str):
+            with_one_output(network)
+            output = None
         inputs = with_draws_as_inputs(network, *wanted)
         graph = Graph(exported(network, *inputs), *inputs, output=output)
         described = ending.described(graph, name, loss_function)

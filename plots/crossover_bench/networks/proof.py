@@ -5,7 +5,7 @@ code with which PyTorch is measured, and has to give the same numbers with the s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,9 +166,13 @@ def prove(
     """The largest relative difference of outputs and gradients on random batches, and how many
     tensors were compared. Refused where one is above the tolerance."""
     names = [name for step in graph.build.alive(graph.output) for name in step.parameters]
-    theirs = dict(network.named_parameters(remove_duplicate=False))
+    theirs = dict(network.named_parameters(remove_duplicate=False)) | graph.constants
     has_gradients = not wanted[0].tokens
-    again = rebuilt(described, [theirs[name].detach() for name in names]).train()
+
+    def originals(of: Callable[[torch.Tensor], torch.Tensor | None]) -> dict[str, Any]:
+        return {name: graph.numbers_of(name, of(theirs[graph.whole_of(name)])) for name in names}
+
+    again = rebuilt(described, [*originals(torch.Tensor.detach).values()]).train()
     for module in network.modules():  # what has a dropout of its own inside
         if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)):
             module.dropout = 0.0
@@ -186,20 +190,22 @@ def prove(
         shape = tuple(expected.shape)
         difference = _difference(expected, mine, 0.0)
         if not difference <= TOLERANCE:
-            plain = [x.detach() for x in given]
+            plain, numbers = [x.detach() for x in given], originals(torch.Tensor.detach)
             raise Refused(
                 "the imported network gives other numbers than the original: "
-                f"{_first_difference(graph, described, theirs, plain, own_x.detach())}"
+                f"{_first_difference(graph, described, numbers, plain, own_x.detach())}"
             )
         slope = torch.randn_like(expected)
         for out, of in ((expected, network), (mine, again)):
             of.zero_grad(set_to_none=True)
             out.backward(slope)
+        gradients = originals(lambda parameter: parameter.grad)
         pairs = [
-            (name, theirs[name].grad, parameter.grad)
+            (name, gradients[name], parameter.grad)
             for name, parameter in zip(names, again.parameters(), strict=True)
+            if parameter.requires_grad or gradients[name] is not None
         ]
-        if has_gradients:
+        if has_gradients and not graph.build.stops:  # which bench's of the data do not
             inputs = zip(given, mine_given, strict=True)
             pairs += [("the input", x.grad, mine_x.grad) for x, mine_x in inputs]
         top = max(float(gradient.abs().max()) for _, gradient, _ in pairs if gradient is not None)
@@ -270,10 +276,10 @@ def _first_difference(
         parameters: list[torch.Tensor] = []
         for number, layer in enumerate(described["layers"]):
             name = layer["name"]
-            parameters += [theirs[path].detach() for path in graph.build.steps[name].parameters]
-            if name not in graph.origins:
+            parameters += [theirs[path] for path in graph.build.steps[name].parameters]
+            node, value = graph.origins.get(name, ("", None))
+            if value is None or node not in recorder.kept:
                 continue
-            node, value = graph.origins[name]
             part = {**described, "layers": described["layers"][: number + 1]}
             part.pop("labels", None)
             with WithoutDropout():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crossover_bench.networks.values import BATCH, Place, Value, non_defaults
+from crossover_bench.networks.values import BATCH, Place, Refused, Value, non_defaults
 from crossover_bench.peers.pytorch.layers import is_time_first, module_of
 from crossover_bench.peers.tasks import Unsupported
 
@@ -44,6 +44,8 @@ class Steps:
         self.steps: dict[str, Step] = {}
         self.tokens = {"input"} if is_tokens else set()  # whatever gives some
         self.notes: list[str] = []  # sentences about what is not as in the original
+        self.frozen: set[str] = set()  # parameters that are not trained
+        self.stops = False  # whether gradients end somewhere in the original
         self._made_once: dict[tuple[str, str, str], Value] = {}
 
     def layer(
@@ -86,6 +88,30 @@ class Steps:
         if sum(step.count for step in self.steps.values()) > MOST_PARAMETERS:
             raise at.refused("with it the network has over 10^9 parameters; import a smaller one")
         return value
+
+    def is_frozen(self, step: Step) -> bool:
+        """Whether none of its parameters is trained. Refused where some are."""
+        frozen = [isinstance(known, str) and known in self.frozen for known in step.parameters]
+        if any(frozen) and not all(frozen):
+            of = step.parameters[frozen.index(True)], step.parameters[frozen.index(False)]
+            raise Refused(
+                f"{step.layer['name']}: {of[0]} is frozen (requires_grad=False) and {of[1]} is "
+                "not; bench trains all parameters of a layer, or none"
+            )
+        return any(frozen)
+
+    def is_trained(self, value: Value) -> bool:
+        """Whether gradients of what a layer gives reach a parameter."""
+        needed, left = set(), [value.layer]
+        while left:
+            name = left.pop()
+            if name in needed or name not in self.steps:
+                continue
+            needed.add(name)
+            layer, reads = self.steps[name].layer, self.steps[name].reads
+            left += [*reads, *(layer[key] for key in ("shared", "tied") if key in layer)]
+        steps = [self.steps[name] for name in needed]
+        return any(step.parameters and not self.is_frozen(step) for step in steps)
 
     def once(self, at: Place, kind: str, value: Value, name: str, **settings: Any) -> Value:
         """A layer without parameters that all who need it share, of what the layer of `value` gives

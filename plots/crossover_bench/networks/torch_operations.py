@@ -43,12 +43,17 @@ def _dropout(call: Call) -> Value:
 
 def _detach(call: Call) -> Any:
     parameter = call["self"]
+    if isinstance(parameter, Value) and not call.build.is_trained(parameter):
+        call.build.stops = True
+        return parameter
     if hasattr(parameter, "seen"):
         raise call.refused(
             f"{parameter.name} is changed while the network runs, as max_norm does; in bench the "
             "optimizer alone changes parameters"
         )
-    raise call.refused("no gradients go through it; in bench they go through each layer")
+    raise call.refused(
+        "no gradients go through it; in bench they go through each layer behind one that is trained"
+    )
 
 
 def _channel_dropout(call: Call) -> Value:
@@ -263,15 +268,30 @@ def _channel_norm(call: Call) -> Value:
     eps = non_defaults(eps=(call["eps"], 1e-5))
     if call.operation == "batch_norm":
         if not call["training"]:
-            raise call.refused(
-                "it is in evaluation (eval()); bench's has the statistics of its batch"
-            )
+            return _batch_norm_in_evaluation(call)
         # momentum is that of averages which training does not read
         parameters = call.parameter("weight") + call.parameter("bias")
         return call.build.batch_norm(call, call.value(), parameters, **eps)
     groups = call.arguments.get("num_groups") or call.shape("weight")[0]
     parameters = call.parameter("weight") + call.parameter("bias")
     return call.build.image(call, "group_norm", call.value(), parameters, num_groups=groups, **eps)
+
+
+def _batch_norm_in_evaluation(call: Call) -> Value:
+    """Of fixed statistics and frozen parameters: a factor and an offset for each channel."""
+    names = ("weight", "bias", "running_mean", "running_var")
+    numbers = [call.numbers(name) for name in names]
+    if any(known is None for known in numbers) or call.value().places.ndim < 3:
+        raise call.refused(
+            "it is in evaluation (eval()); bench's has the statistics of its batch, but where it "
+            "reads images and its weight and bias are frozen (requires_grad=False)"
+        )
+    weight, bias, mean, variance = numbers
+    factor = weight / np.sqrt(variance + call["eps"])
+    kernel = factor.reshape(-1, *[1] * (call.value().places.ndim - 1))
+    both = [call.frozen(kernel).of, call.frozen(bias - mean * factor).of]
+    sizes = {"out_channels": len(factor), "kernel_size": 1, "groups": len(factor)}
+    return call.build.image(call, "conv2d", call.value(), both, **sizes)
 
 
 def _group_norm_alone(call: Call) -> Value:
@@ -370,7 +390,22 @@ def _attention(call: Call) -> Value:
 
 
 def _product(call: Call) -> Any:
-    return attention.product(call, *list(call.arguments.values())[:2])
+    left, right = list(call.arguments.values())[:2]
+    if isinstance(right, Parameter) and right.seen.places.ndim == 2:
+        return _of_rows(call, left, right, right.seen.places.T)
+    return attention.product(call, left, right)
+
+
+def _of_rows(call: Call, rows: Any, parameter: Parameter, places: np.ndarray) -> Value:
+    """A product of rows with a parameter, of which each output has a row of `places`."""
+    weight = replace(parameter, seen=parameter.seen.seen_as(places))
+    product = call.changed("linear")
+    product.arguments = {
+        "input": attention.as_layers(call, rows),
+        "weight": weight,
+        "bias": None,
+    }
+    return _linear(product)
 
 
 def _product_and_mask(call: Call) -> Any:
@@ -389,6 +424,11 @@ def _einsum(call: Call) -> Any:
     of_left = [letter for letter in left if letter not in right]
     of_right = [letter for letter in right if letter not in left]
     wanted = [*shared, *of_left, *of_right]
+    if isinstance(parts[-1], Parameter) and gives == left[:-1] + "".join(of_right):
+        places = parts[-1].seen.places
+        if right in (left[-1] + of_right[0], of_right[0] + left[-1]):
+            turned = right[0] == left[-1]
+            return _of_rows(call, parts[0], parts[-1], places.T if turned else places)
     if [*map(len, (summed, of_left, of_right))] != [1, 1, 1] or sorted(wanted) != sorted(gives):
         raise call.refused(
             f"{equation} is no product of two results over one index, as of queries and keys"
@@ -409,7 +449,9 @@ def _in_order(call: Call, operand: Any, axes: list[int]) -> Any:
 
 def _log_softmax(call: Call) -> Value:
     value = attention.softmax(call, call.value(), call["dim"])
-    return call.build.only_at_end(call, value, "log_softmax")
+    given = call.build.elementwise(call, "log", value)
+    call.build.log_softmaxes.add(given.layer)
+    return given
 
 
 def _where(call: Call) -> Value:

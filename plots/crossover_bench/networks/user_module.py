@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from crossover_bench.networks.steps import MOST_PARAMETERS
 from crossover_bench.networks.values import BATCH, Refused
@@ -98,9 +99,6 @@ def _check(network: nn.Module, source: str) -> None:
     count = sum(weights.numel() for weights in network.parameters() if not is_lazy(weights))
     if count > MOST_PARAMETERS:
         raise Refused(f"{source} has {count:,} parameters; 10^9 are the most")
-    for path_of, parameter in network.named_parameters():
-        if not parameter.requires_grad:
-            raise Refused(f"{path_of} is frozen (requires_grad=False); bench trains all parameters")
     for path_of, module in network.named_modules():
         if is_parametrized(module):
             (first, *_) = module.parametrizations
@@ -116,6 +114,8 @@ def _run(network: nn.Module, read: list[torch.Tensor]) -> Any:
     try:
         with in_float64():
             return network(*read)
+    except Refused:
+        raise
     except (Exception, SystemExit) as error:
         shapes = " and ".join(str(list(x.shape)) for x in read)
         raise Refused(
@@ -170,6 +170,19 @@ def with_draws_as_inputs(network: nn.Module, *wanted: Input) -> tuple[Input, ...
 
         network.forward = forward
     return (*wanted, *draws.drawn)
+
+
+def with_one_output(network: nn.Module) -> None:
+    """From now on the network gives all of its tensors as one row for each sample."""
+    plain_forward = network.forward
+
+    def forward(*read: torch.Tensor) -> torch.Tensor:
+        given = [x for x in tree_leaves(plain_forward(*read)) if isinstance(x, torch.Tensor)]
+        if any(x.ndim == 0 for x in given):
+            raise Refused("--output=all: one of its outputs is a single number for all samples")
+        return torch.cat([x.reshape(len(x), -1) for x in given], 1)
+
+    network.forward = forward
 
 
 def exported(network: nn.Module, *wanted: Input) -> torch.export.ExportedProgram:

@@ -27,7 +27,7 @@ def kinds(described: dict[str, Any]) -> list[str]:
 
 
 def told(
-    network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | None = None
+    network: nn.Module, *wanted: Input, loss: str = "cross-entropy", output: int | str | None = None
 ) -> tuple[dict[str, Any], str]:
     """Proved, and the notes about it."""
     known = importing.imported(

@@ -101,6 +101,11 @@ def test_files_that_are_not_there_or_fail(capsys, tmp_path):
             "'words' is neither numbers nor tokens:N",
         ),
         ([f"{ZOO}:mlp", "--input=3", "--loss-function=l1"], "invalid choice: 'l1'"),
+        (
+            [f"{ZOO}:mlp", "--input=3", "--output=all"],
+            "--output=all makes a row of numbers; --loss-function=mse or bce trains it",
+        ),
+        (["x.onnx", "--output=all"], "--output=all is of a module; of a .onnx one output is"),
         ([f"{ZOO}:mlp", "--input=3", "--output=x.json"], "counts no output from 0; a file is -o"),
         ([f"{ZOO}:mlp", "--input=3", "--name=größe"], "'größe' is no name of letters, digits,"),
     ],

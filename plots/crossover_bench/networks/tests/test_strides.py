@@ -127,12 +127,7 @@ def with_another_stride(m, x):
     [
         (
             lambda m, x: nn.functional.linear(m.fc(x), m.fc.weight.t()),
-            *(FC, ROW, "its weight is a part of fc.weight, or that in another order"),
-        ),
-        (
-            lambda m, x: m.attention(m.table(x), *[m.table(x).exp()] * 2, need_weights=False)[0],
-            TABLE | {"attention": nn.MultiheadAttention(6, 2, batch_first=True)},
-            *(WORDS, "its weight is a part of attention.in_proj_weight"),
+            *(FC, ROW, "fc.weight is used twice, first by fc, and not by layers of one type"),
         ),
         (with_another_stride, CONV, IMAGE, "used twice, first by conv2d, and not by layers of one"),
     ],

@@ -480,11 +480,6 @@ def test_what_no_layer_has_is_named_with_its_place(sentence):
 @pytest.mark.parametrize(
     ("name", "flags", "sentence"),
     [
-        (
-            "frozen",
-            ["--input=20"],
-            "2.weight is frozen (requires_grad=False); bench trains all parameters",
-        ),
         ("two", ["--input=4"], "the network gives 2 outputs; one tensor can be trained"),
         (
             "both",

@@ -432,15 +432,6 @@ def by_chance(m, x):
             *(ROWS, ROW, "or sets weight.data"),
         ),
         (
-            lambda m, x: m.out(m.table(x) * m.of),
-            {"table": nn.Embedding(50, 12), "of": torch.randn(7, 12), "out": nn.Linear(12, 3)},
-            *(WORDS_OF_50, "constants of its own for each number"),
-        ),
-        (
-            lambda m, x: m.out(m.fc(x).log_softmax(-1)),
-            *(ROWS | {"out": nn.Linear(3, 3)}, ROW, "it can only end the network"),
-        ),
-        (
             lambda m, x: m.out(m.lstm(m.table(x))[1][1][-1]),
             *(LAST, WORDS_OF_50, "reads the cell's last state, which no layer gives"),
         ),
@@ -556,3 +547,88 @@ def test_an_input_is_cut_into_patches():
     described, _ = told(network, IMAGE)
     assert kinds(described) == ["as_strided", "linear", "mean_over_time", "linear"]
     assert described["layers"][0]["shape"] == [4, 48]
+
+
+W, BIAS = nn.Parameter(torch.randn(20, 4)), nn.Parameter(torch.randn(4))
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda m, x: m.out(x @ m.w + m.b),
+        lambda m, x: m.out(torch.einsum("bi,ij->bj", x, m.w) + m.b),
+        lambda m, x: m.out(nn.functional.linear(x, m.w.t(), m.b)),
+    ],
+)
+def test_a_product_with_a_parameter_is_a_layer(do):
+    described, _ = told(zoo.By(do, w=W, b=BIAS, out=nn.Linear(4, 3)), ROW)
+    assert kinds(described) == ["linear", "linear"]
+    assert "bias" not in described["layers"][0]
+
+
+def test_parts_of_a_parameter_are_parameters_of_layers():
+    members = {"table": nn.Embedding(31, 8), "ask": nn.Linear(8, 8), "out": nn.Linear(8, 31)}
+    cross = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def attended(m, x):
+        y = m.table(x)
+        return m.out(m.cross(m.ask(y), y, y, need_weights=False)[0])
+
+    described, notes = told(zoo.By(attended, **members, cross=cross), WORDS)
+    assert kinds(described).count("linear") == 5 and notes == ""
+    decoder = nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True)
+    decoded = zoo.By(lambda m, x: m.out(m.d(y := m.table(x), m.ask(y))), **members, d=decoder)
+    assert kinds(told(decoded, WORDS)[0]).count("layer_norm") == 3
+
+
+@pytest.mark.parametrize(
+    ("do", "sentence"),
+    [
+        (
+            lambda m, x: x @ m.w + nn.functional.linear(x, m.w[:, :1].t()),
+            "w is used twice, first by",
+        ),
+        (lambda m, x: x @ m.b.expand(20, 4), "its weight repeats numbers of b"),
+    ],
+)
+def test_numbers_of_a_parameter_are_those_of_one_layer(do, sentence):
+    with pytest.raises(Refused, match=sentence):
+        told(zoo.By(lambda m, x: m.out(do(m, x)), w=W, b=BIAS, out=nn.Linear(4, 3)), ROW)
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda m, x: nn.functional.normalize(m.fc(x), dim=-1),
+        lambda m, x: m.fc(x).clamp_max(0.5).clamp_min(-0.25),
+    ],
+)
+def test_numbers_are_held_from_one_side(do):
+    network = zoo.By(lambda m, x: m.out(do(m, x)), fc=nn.Linear(20, 4), out=nn.Linear(4, 3))
+    assert "hardtanh" in kinds(told(network, ROW)[0])
+
+
+def test_scores_of_attention_have_a_factor_that_is_trained():
+    def warmed(m, x):
+        *_, v, products = scores(m, x)
+        return m.out((products * m.heat).softmax(-1) @ v)
+
+    network = zoo.By(warmed, **QKV, heat=nn.Parameter(torch.full((1,), 0.5)))
+    assert kinds(told(network, WORDS)[0]).count("matmul") == 2
+
+
+def test_a_log_softmax_that_no_loss_has_is_two_layers():
+    network = zoo.By(lambda m, x: m.out(m.fc(x).log_softmax(-1)), **ROWS, out=nn.Linear(3, 3))
+    assert kinds(told(network, ROW)[0]) == ["linear", "softmax", "log", "linear"]
+
+
+def test_all_outputs_are_trained_as_one_row():
+    heads = {"of_all": nn.Linear(8, 3), "each": nn.Conv2d(8, 2, 1)}
+    network = zoo.By(
+        lambda m, x: {"each": m.each(y := m.conv(x)), "all": [m.of_all(y.mean((2, 3)))]},
+        **(heads | {"conv": nn.Conv2d(3, 8, 3)}),
+    )
+    described, _ = told(network, IMAGE, loss="mse", output="all")
+    assert described["outputs"] == 2 * 36 + 3 and kinds(described)[-1] == "concatenate"
+    with pytest.raises(Refused, match="one of its outputs is a single number for all samples"):
+        told(zoo.By(lambda m, x: (m.fc(x), x.mean()), **ROWS), ROW, loss="mse", output="all")

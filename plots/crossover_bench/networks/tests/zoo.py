@@ -427,12 +427,6 @@ def spectral():
     return nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3)))
 
 
-def frozen():
-    network = mlp()
-    network[2].weight.requires_grad_(False)
-    return network
-
-
 def fails():
     raise ValueError("no weights here")
 
