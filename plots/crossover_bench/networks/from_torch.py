@@ -570,6 +570,9 @@ class Graph:
                 seen = node.target(
                     *fx.map_arg(node.args, places), **fx.map_arg(node.kwargs, places)
                 ).numpy()
+        if call.operation == "roll":  # whose parts further views would cut again
+            copy = strides.rearranged(self.build, call, value.seen_as(seen))
+            return copy or value.seen_as(seen)
         return self.build.viewed(call, value, seen)
 
     def _note(self, call: Call, added: list[str], result: Any) -> None:

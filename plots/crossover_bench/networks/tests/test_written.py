@@ -520,6 +520,23 @@ def test_attention_in_windows():
     assert weights["num_heads"] == 4 and kinds(described).count("matmul") == 2
 
 
+def shifted(m, x):
+    """Windows of an image that is rolled, and rolled back."""
+    y = torch.roll(m.stem(x).permute(0, 2, 3, 1), (-1, -1), (1, 2))
+    windows = y.view(-1, 2, 2, 2, 2, 6).transpose(2, 3).reshape(-1, 4, 6)
+    q, k, v = m.qkv(windows).reshape(-1, 4, 3, 2, 3).permute(2, 0, 3, 1, 4)
+    y = ((q @ k.mT + m.near) / 3).softmax(-1) @ v
+    y = y.transpose(1, 2).reshape(-1, 2, 2, 2, 2, 6).transpose(2, 3).reshape(-1, 4, 4, 6)
+    return m.out(torch.roll(y, (1, 1), (1, 2)).mean((1, 2)))
+
+
+def test_attention_in_windows_that_are_shifted():
+    members = {"stem": nn.Conv2d(3, 6, 2, 2), "qkv": nn.Linear(6, 18), "out": nn.Linear(6, 3)}
+    near = nn.Parameter(torch.randn(2, 4, 4))
+    described, _ = told(zoo.By(shifted, **members, near=near), IMAGE)
+    assert kinds(described).count("matmul") == 2
+
+
 def test_attention_by_einsum():
     members = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
     described = told(zoo.By(by_einsum, **members), WORDS)[0]
