@@ -523,17 +523,17 @@ def test_attention_in_windows():
 def shifted(m, x):
     """Windows of an image that is rolled, and rolled back."""
     y = torch.roll(m.stem(x).permute(0, 2, 3, 1), (-1, -1), (1, 2))
-    windows = y.view(-1, 2, 2, 2, 2, 6).transpose(2, 3).reshape(-1, 4, 6)
+    windows = y.view(-1, 5, 2, 5, 2, 6).transpose(2, 3).reshape(-1, 4, 6)
     q, k, v = m.qkv(windows).reshape(-1, 4, 3, 2, 3).permute(2, 0, 3, 1, 4)
     y = ((q @ k.mT + m.near) / 3).softmax(-1) @ v
-    y = y.transpose(1, 2).reshape(-1, 2, 2, 2, 2, 6).transpose(2, 3).reshape(-1, 4, 4, 6)
+    y = y.transpose(1, 2).reshape(-1, 5, 5, 2, 2, 6).transpose(2, 3).reshape(-1, 10, 10, 6)
     return m.out(torch.roll(y, (1, 1), (1, 2)).mean((1, 2)))
 
 
 def test_attention_in_windows_that_are_shifted():
-    members = {"stem": nn.Conv2d(3, 6, 2, 2), "qkv": nn.Linear(6, 18), "out": nn.Linear(6, 3)}
+    members = {"stem": nn.Conv2d(3, 6, 1), "qkv": nn.Linear(6, 18), "out": nn.Linear(6, 3)}
     near = nn.Parameter(torch.randn(2, 4, 4))
-    described, _ = told(zoo.By(shifted, **members, near=near), IMAGE)
+    described, _ = told(zoo.By(shifted, **members, near=near), Input((3, 10, 10)))
     assert kinds(described).count("matmul") == 2
 
 
