@@ -104,7 +104,8 @@ TEST(FrozenLayer, HasNoGradientAndNoUpdate) {
             (std::vector<std::string>{"Linear", "Activate", "Linear", "SoftmaxCrossEntropy",
                                       "LinearGrad", "Sgd"}));
   EXPECT_EQ(std::get<LinearGrad>(first.ops[4]).dx, none);
-  const auto& above = std::get<LinearGrad>(operations({2}).ops[4]);
+  const Step last = operations({2});
+  const auto& above = std::get<LinearGrad>(last.ops[4]);
   EXPECT_NE(above.dx, none);
   EXPECT_EQ(above.dw, none);
   EXPECT_EQ(above.dbias, none);
