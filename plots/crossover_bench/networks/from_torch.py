@@ -433,10 +433,10 @@ class Graph:
         number = sum(known.startswith(name) for known in self.constants)
         name += f" ({number + 1})" * (number > 0)
         is_repeated = len(numbers) == BATCH and numbers.ndim > 1 and np.array_equal(*numbers)
-        one = numbers[0] if is_repeated else numbers  # the code may repeat it for each sample
-        self.constants[name] = torch.from_numpy(np.array(one, dtype=np.float64))
+        sample = numbers[0] if is_repeated else numbers  # the code may repeat it for each sample
+        self.constants[name] = torch.from_numpy(np.array(sample, dtype=np.float64))
         self.build.frozen.add(name)
-        seen = Value(name, one.shape, False)
+        seen = Value(name, sample.shape, False)
         if is_repeated:
             seen = seen.seen_as(np.broadcast_to(seen.places, numbers.shape))
         return Parameter(name, seen)
