@@ -58,7 +58,7 @@ class Alone:
     def _of_rows(self, call: Call, first: str, layers: Callable[[Call], Any]) -> Any:
         before = set(call.build.steps)
         value = self._as_value(call, call[first])
-        has_batch = _is_repeated(value.places)
+        has_batch = is_repeated(value.places)
         is_batch_of_one = call.operation in _OF_IMAGES and len(value.places) == 1
         places = value.places if has_batch or is_batch_of_one else value.places[None]
         moved = call.changed(**{first: _with_batch(value, places, np.arange(BATCH))})
@@ -101,7 +101,7 @@ class Alone:
         else:
             shape = value.places.shape
         places = part.places
-        if not _is_repeated(places):
+        if not is_repeated(places):
             places = places[(None,) * (len(shape) - places.ndim)]
             if len(places) > 1:
                 raise at.refused("what depends on no sample can only be one for all samples")
@@ -144,7 +144,7 @@ def _constants(at: At, numbers: np.ndarray) -> Value:
     return row.seen_as(row.plain.places[:, 0].ravel()[which].reshape(numbers.shape))
 
 
-def _is_repeated(places: np.ndarray) -> bool:
+def is_repeated(places: np.ndarray) -> bool:
     """Whether the code has repeated it for each sample."""
     return len(places) == BATCH and places.ndim > 1 and np.array_equal(*places)
 

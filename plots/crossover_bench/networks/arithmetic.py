@@ -62,7 +62,7 @@ def _is_bias(call: Call, value: Value, name: Any, numbers: np.ndarray) -> bool:
     step, steps = call.build.steps.get(value.layer), call.build.steps.values()
     if step is None or step.layer.get("bias", True) or "shared" in step.layer:
         return False
-    is_product = step.layer["type"] == "linear" and "tied" not in step.layer
+    is_product = step.layer["type"] == "linear"
     is_factor = step.layer["type"] == "conv2d" and step.layer["kernel_size"] == 1
     is_read = any(value.layer in other.reads for other in steps)
     if not (is_product or is_factor) or call.is_used(name) or is_read:

@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.utils._pytree import tree_leaves
 
 from crossover_bench.networks import attention, calls, root_mean_square, strides
-from crossover_bench.networks.alone import Alone
+from crossover_bench.networks.alone import Alone, is_repeated
 from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.calls import NoLayers, Parameter
 from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
@@ -30,7 +30,7 @@ from crossover_bench.networks.torch_operations import (
     is_read_as_it_is,
 )
 from crossover_bench.networks.user_module import Input, in_float64
-from crossover_bench.networks.values import BATCH, ReadsImages, Refused, Value, in_short
+from crossover_bench.networks.values import ReadsImages, Refused, Value, in_short
 from crossover_bench.networks.windows import Padded
 from crossover_bench.peers.pytorch.user_file import user_place
 
@@ -432,12 +432,11 @@ class Graph:
         name = f"constants of {at}"
         number = sum(known.startswith(name) for known in self.constants)
         name += f" ({number + 1})" * (number > 0)
-        is_repeated = len(numbers) == BATCH and numbers.ndim > 1 and np.array_equal(*numbers)
-        sample = numbers[0] if is_repeated else numbers  # the code may repeat it for each sample
+        sample = numbers[0] if is_repeated(numbers) else numbers
         self.constants[name] = torch.from_numpy(np.array(sample, dtype=np.float64))
         self.build.frozen.add(name)
         seen = Value(name, sample.shape, False)
-        if is_repeated:
+        if is_repeated(numbers):
             seen = seen.seen_as(np.broadcast_to(seen.places, numbers.shape))
         return Parameter(name, seen)
 

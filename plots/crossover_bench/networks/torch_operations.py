@@ -424,11 +424,10 @@ def _einsum(call: Call) -> Any:
     of_left = [letter for letter in left if letter not in right]
     of_right = [letter for letter in right if letter not in left]
     wanted = [*shared, *of_left, *of_right]
-    if isinstance(parts[-1], Parameter) and gives == left[:-1] + "".join(of_right):
+    is_of_rows = [*summed, *of_right] == [left[-1:], gives[-1:]] and gives[:-1] == left[:-1]
+    if isinstance(parts[-1], Parameter) and is_of_rows and len(right) == 2:
         places = parts[-1].seen.places
-        if right in (left[-1] + of_right[0], of_right[0] + left[-1]):
-            turned = right[0] == left[-1]
-            return _of_rows(call, parts[0], parts[-1], places.T if turned else places)
+        return _of_rows(call, parts[0], parts[-1], places.T if right[0] == left[-1] else places)
     if [*map(len, (summed, of_left, of_right))] != [1, 1, 1] or sorted(wanted) != sorted(gives):
         raise call.refused(
             f"{equation} is no product of two results over one index, as of queries and keys"

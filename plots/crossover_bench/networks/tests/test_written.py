@@ -541,6 +541,15 @@ def test_attention_by_einsum():
     members = TABLE | {"qkv": nn.Linear(6, 18), "out": nn.Linear(6, 31)}
     described = told(zoo.By(by_einsum, **members), WORDS)[0]
     assert kinds(described) == ["embedding", "linear", "attention", "linear"]
+    with pytest.raises(Refused, match="bi,i->b is no product of two results over one index"):
+        told(
+            zoo.By(
+                lambda m, x: torch.einsum("bi,i->b", m.fc(x), m.b),
+                **ROWS,
+                b=nn.Parameter(torch.ones(3)),
+            ),
+            ROW,
+        )
     with pytest.raises(Refused, match="bij,bjk->bk is no product of two results over one index"):
         told(
             zoo.By(lambda m, x: torch.einsum("bij,bjk->bk", y := m.table(x), y.mT), **members),
