@@ -21,6 +21,7 @@ namespace crossover {
 // Of the networks only the names are wanted here, not how many parameters they have.
 Workload training_epoch(const Model&, const TrainingOptions&) { return {}; }
 std::int64_t parameter_count(const Workload&) { return 0; }
+std::vector<Id> tensors_of(const Workload&, Role) { return {}; }
 
 }  // namespace crossover
 
