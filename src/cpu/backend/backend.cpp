@@ -16,7 +16,7 @@
 #include "../base/threads.h"
 #include "../fused/plan.h"
 #include "../plan/primitives.h"
-#include "crossover/cost.h"
+#include "../winograd/passes.h"
 #include "crossover/dense_training.h"
 #include "crossover/executions.h"
 #include "crossover/training.h"
@@ -33,7 +33,7 @@ namespace {
 /// convolutions that its products may compute, or fused where all layers are Linear; auto where
 /// there is a choice.
 std::vector<Execution> executions_of(const Workload& workload) {
-  if (cost(workload).avoidable_flops > 0) {
+  if (winograd::may_take_any(workload)) {
     return {Execution::eager, Execution::winograd, Execution::automatic};
   }
   try {

@@ -201,18 +201,49 @@ Geometry geometry_of(const Tensor& x, const Tensor& y, std::int64_t padding) {
   return {.batch = x.shape[0], .in = images(x), .out = images(y), .padding = padding};
 }
 
-bool reads_weights_seldom(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
-                          const Lowering& to) {
-  return is_used(to.workload()) && geometry_of(x, y, window.padding.down).units() <= few_units &&
-         convolution_threads(w, y, to) == 1;
+bool has_small_weights(const Tensor& w) {
+  return bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes;
 }
 
-bool takes(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
-           const Lowering& to) {
-  return to.takes_winograd() && has_winograd(x, w, window) && window.padding.is_square() &&
+/// Whatever the threads.
+bool may_take(const Tensor& x, const Tensor& w, const Tensor& y, const Window& window,
+              const Workload& workload) {
+  return has_winograd(x, w, window) && window.padding.is_square() &&
          window.padding.down <= widest_padding && has_blocks(x) && has_blocks(y) &&
-         (bytes_of(weight_floats(weights_of(w))) <= most_weight_bytes ||
-          reads_weights_seldom(x, w, y, window, to));
+         (has_small_weights(w) ||
+          (is_used(workload) && geometry_of(x, y, window.padding.down).units() <= few_units));
+}
+
+bool may_take(const Convolution& op, const Workload& workload) {
+  const bool activates = op.activation == Activation::identity || op.activation == Activation::relu;
+  return activates && may_take(workload[op.x], workload[op.w], workload[op.y], op.window, workload);
+}
+
+bool may_take(const ConvolutionGrad& op, const Workload& workload) {
+  return may_take(workload[op.image()], workload[op.w], workload[op.dy], op.window, workload);
+}
+
+/// Large weights are read by one thread, or by none.
+template <class Op>
+bool takes(const Op& op, Id y, const Lowering& to) {
+  return to.takes_winograd() && may_take(op, to.workload()) &&
+         (has_small_weights(to[op.w]) || convolution_threads(to[op.w], to[y], to) == 1);
+}
+
+/// Whether predicate(op) is true of one of the convolutions at least.
+template <class Predicate>
+bool is_any(const Workload& workload, const Predicate& predicate) {
+  for (const Step& step : workload.steps) {
+    for (const Op& op : step.ops) {
+      const auto* convolution = std::get_if<Convolution>(&op);
+      const auto* gradient = std::get_if<ConvolutionGrad>(&op);
+      if ((convolution != nullptr && predicate(*convolution)) ||
+          (gradient != nullptr && predicate(*gradient))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 /// Room for so many floats.
@@ -352,25 +383,17 @@ struct GradientPass {
 
 }  // namespace
 
-bool takes(const Convolution& op, const Lowering& to) {
-  const bool activates = op.activation == Activation::identity || op.activation == Activation::relu;
-  return activates && takes(to[op.x], to[op.w], to[op.y], op.window, to);
-}
+bool takes(const Convolution& op, const Lowering& to) { return takes(op, op.y, to); }
 
-bool takes(const ConvolutionGrad& op, const Lowering& to) {
-  return takes(to[op.image()], to[op.w], to[op.dy], op.window, to);
+bool takes(const ConvolutionGrad& op, const Lowering& to) { return takes(op, op.dy, to); }
+
+bool may_take_any(const Workload& workload) {
+  return is_any(workload, [&](const auto& op) { return may_take(op, workload); });
 }
 
 void require_any(const Lowering& to) {
-  for (const Step& step : to.workload().steps) {
-    for (const Op& op : step.ops) {
-      const auto* convolution = std::get_if<Convolution>(&op);
-      const auto* gradient = std::get_if<ConvolutionGrad>(&op);
-      if ((convolution != nullptr && takes(*convolution, to)) ||
-          (gradient != nullptr && takes(*gradient, to))) {
-        return;
-      }
-    }
+  if (is_any(to.workload(), [&](const auto& op) { return takes(op, to); })) {
+    return;
   }
   throw Unsupported(
       "Winograd's products are for convolutions in f32 with windows of 3x3, stride 1, one group "

@@ -11,6 +11,10 @@ namespace crossover::cpu::winograd {
 bool takes(const Convolution& op, const Lowering& to);
 bool takes(const ConvolutionGrad& op, const Lowering& to);
 
+/// Whether this execution takes any of the workload's convolutions, if its threads are few enough
+/// for large weights.
+bool may_take_any(const Workload& workload);
+
 /// Throws Unsupported where the workload has none of them.
 void require_any(const Lowering& to);
 
