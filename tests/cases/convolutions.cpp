@@ -134,6 +134,7 @@ std::vector<Case> convolution_cases() {
   both({4, 16, 24, 24}, 32, same3, true, relu, "large");
   both({2, 32, 9, 7}, 32, same3, false, identity, "depthwise", 32);
   both({2, 5, 8, 7}, 5, half3, true, relu, "odd_depthwise", 5);
+  both({2, 32, 16, 16}, 32, half3, false, identity, "half_depthwise", 32);
   both({2, 3, 8, 7}, 6, same5, true, identity, "depthwise_to_more", 3, false);
   both({2, 32, 6, 5}, 48, same3, true, relu, "of_groups", 2);
   both({2, 6, 7, 5}, 9, half3, false, sigmoid, "of_odd_groups", 3);

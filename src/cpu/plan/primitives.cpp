@@ -348,13 +348,21 @@ dnnl::convolution_forward::primitive_desc hint(const ConvolutionGrad& op, const 
           geometry.padding};
 }
 
-/// oneDNN's kernels of single pixels that step over others write behind their scratchpad where
-/// channels lie last and are fewer than a vector's lanes (its issue 6035; 3.13 still does).
-bool writes_outside(const dnnl::primitive_desc_base& description, const ConvolutionGrad& op,
-                    const Lowering& to) {
+/// Kernels of oneDNN's that are known to go wrong. Those of single pixels that step over others
+/// write behind their scratchpad where channels lie last and are fewer than a vector's lanes (its
+/// issue 6035; 3.13 still does). Arm's for each channel leave rows of padded images out where they
+/// step over others (issue 4124).
+bool is_faulty(const dnnl::primitive_desc_base& description, const ConvolutionGrad& op,
+               const Lowering& to) {
   const std::string name = description.impl_info_str();
+  const auto is_one_of = [&](const char* family) { return name.rfind(family, 0) == 0; };
   const bool steps = op.window.stride.down > 1 || op.window.stride.across > 1;
-  return steps && name.rfind("jit_1x1", 0) == 0 && to[op.dw].shape[1] < onednn_lanes();
+#if defined(__aarch64__)
+  if (steps && is_one_of("jit_dw")) {
+    return true;
+  }
+#endif
+  return steps && is_one_of("jit_1x1") && to[op.dw].shape[1] < onednn_lanes();
 }
 
 dnnl::convolution_backward_weights::primitive_desc backward_weights(const ConvolutionGrad& op,
@@ -370,7 +378,7 @@ dnnl::convolution_backward_weights::primitive_desc backward_weights(const Convol
                        to.engine(), dnnl::algorithm::convolution_direct, x, dw, bias, y,
                        geometry.strides, geometry.dilates, geometry.padding, geometry.padding,
                        known, attributes());
-                   while (writes_outside(described, op, to)) {
+                   while (is_faulty(described, op, to)) {
                      if (!described.next_impl()) {
                        throw dnnl::error(dnnl_unimplemented, "no other kernel");
                      }
