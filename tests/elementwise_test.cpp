@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cfenv>
 #include <cmath>
 
+#include "../src/cpu/base/vector.h"
 #include "crossover/float16.h"
 #include "crossover/functions.h"
 #include "crossover/operations/update.h"
@@ -82,6 +84,22 @@ std::uint16_t narrow_to_bits(float x) {
   return narrowed<T>(x).bits;
 }
 
+/// In the last lane of a vector, as the CPU's loops have them.
+template <class T>
+float widen_in_vectors(std::uint16_t bits) {
+  std::array<T, cpu::lanes> from;
+  from.fill(T{bits});
+  return cpu::load(cpu::WholeVector{}, from.data())[cpu::lanes - 1];
+}
+template <class T>
+std::uint16_t narrow_in_vectors(float x) {
+  std::array<float, cpu::lanes> from;
+  from.fill(x);
+  std::array<T, cpu::lanes> to;
+  cpu::store(cpu::WholeVector{}, cpu::load(cpu::WholeVector{}, from.data()), to.data());
+  return to.back().bits;
+}
+
 /// In the default environment: a CPU program may have told this thread to flush denormal numbers,
 /// which are among bf16's.
 class Float16 : public testing::TestWithParam<Format> {
@@ -154,12 +172,16 @@ TEST_P(Float16, KeepsWhatIsNoNumber) {
   EXPECT_EQ(GetParam().rounded(-1e300), -std::numeric_limits<double>::infinity());
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Float16,
-                         testing::Values(Format{"bf16", 7, 127, 0x7f80U, widen_bits<Bf16>,
-                                                narrow_to_bits<Bf16>, rounded_to_bf16},
-                                         Format{"f16", 10, 15, 0x7c00U, widen_bits<F16>,
-                                                narrow_to_bits<F16>, rounded_to_f16}),
-                         [](const auto& parameters) { return parameters.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Float16,
+    testing::Values(
+        Format{"bf16", 7, 127, 0x7f80U, widen_bits<Bf16>, narrow_to_bits<Bf16>, rounded_to_bf16},
+        Format{"f16", 10, 15, 0x7c00U, widen_bits<F16>, narrow_to_bits<F16>, rounded_to_f16},
+        Format{"bf16_in_vectors", 7, 127, 0x7f80U, widen_in_vectors<Bf16>, narrow_in_vectors<Bf16>,
+               rounded_to_bf16},
+        Format{"f16_in_vectors", 10, 15, 0x7c00U, widen_in_vectors<F16>, narrow_in_vectors<F16>,
+               rounded_to_f16}),
+    [](const auto& parameters) { return parameters.param.name; });
 
 }  // namespace
 

@@ -121,6 +121,30 @@ inline Floats only(PartOfVector part, Floats x, Floats otherwise = Floats{}) {
   return lane_numbers() < static_cast<std::uint32_t>(part.size()) ? x : otherwise;
 }
 
+/// float16 in the lower halves of words as float32, and back: widened() and narrowed() of each
+/// lane, whose three cases are all computed.
+inline Words widened_f16(Words f16) {
+  constexpr std::uint32_t exponent_bits = 0x7c00U << 13U;
+  const Words bits = (f16 & 0x7fffU) << 13U;
+  const Words exponent = bits & exponent_bits;
+  const Words normal = bits + ((127U - 15U) << 23U);
+  const Words infinite = normal + ((128U - 16U) << 23U);  // or NaN
+  const Words denormal =
+      std::bit_cast<Words>(std::bit_cast<Floats>(normal + (1U << 23U)) - all(0x1p-14F));
+  const Words finite = exponent == 0U ? denormal : normal;
+  return ((f16 & 0x8000U) << 16U) | (exponent == exponent_bits ? infinite : finite);
+}
+inline Words narrowed_f16(Words f32) {
+  const Words sign = f32 & 0x80000000U;
+  const Words bits = f32 ^ sign;
+  const Words infinite = bits > 0x7f800000U ? Words{} + 0x7e00U : Words{} + 0x7c00U;  // or NaN
+  const Words denormal =
+      std::bit_cast<Words>(std::bit_cast<Floats>(bits) + all(0.5F)) - 0x3f000000U;
+  const Words normal = (bits - ((127U - 15U) << 23U) + 0xfffU + ((bits >> 13U) & 1U)) >> 13U;
+  const Words finite = bits < 0x38800000U ? denormal : normal;
+  return (sign >> 16U) | (bits >= 0x47800000U ? infinite : finite);
+}
+
 /// As float32, as widened() gives it.
 template <class Part, class T>
 inline Floats load(Part part, const T* from) {
@@ -131,11 +155,7 @@ inline Floats load(Part part, const T* from) {
     return std::bit_cast<Floats>(__builtin_convertvector(bits, Words) << 16U);
   } else {
     const auto bits = part.template copied<HalfWords>(from);
-    Floats result{};
-    for (int i = 0; i < lanes; ++i) {
-      result[i] = widened(T{bits[i]});
-    }
-    return result;
+    return std::bit_cast<Floats>(widened_f16(__builtin_convertvector(bits, Words)));
   }
 }
 
@@ -151,11 +171,8 @@ inline void store(Part part, Floats x, T* to) {
     const Words result = (bits & 0x7fffffffU) > 0x7f800000U ? quiet : nearest;
     part.copy(__builtin_convertvector(result, HalfWords), to);
   } else {
-    HalfWords bits{};
-    for (int i = 0; i < lanes; ++i) {
-      bits[i] = narrowed<T>(x[i]).bits;
-    }
-    part.copy(bits, to);
+    const Words result = narrowed_f16(std::bit_cast<Words>(x));
+    part.copy(__builtin_convertvector(result, HalfWords), to);
   }
 }
 
