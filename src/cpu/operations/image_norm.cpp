@@ -191,7 +191,8 @@ struct Forward {
 /// Sums of a strip and of its squares. The squares are taken around the strip's own mean, so that a
 /// mean far from zero costs no digits.
 template <class T>
-void add_strip(const Division& of, const T* x, std::int64_t rows, double* sum, double* squares) {
+[[gnu::noinline]] void add_strip(const Division& of, const T* x, std::int64_t rows, double* sum,
+                                 double* squares) {
   const std::int64_t channels = of.image().channels;
   for_each_vector(channels, [&](auto part, std::int64_t c) {
     const auto row = [=](std::int64_t r) { return load(part, x + r * channels + c); };
@@ -213,8 +214,8 @@ void add_strip(const Division& of, const T* x, std::int64_t rows, double* sum, d
 
 /// Statistics are by channel.
 template <bool has_addend, bool relu, class T>
-void normalize_strip(const Division& of, const Forward<T>& op, std::int64_t first,
-                     std::int64_t channel, std::int64_t rows) {
+[[gnu::noinline]] void normalize_strip(const Division& of, const Forward<T>& op, std::int64_t first,
+                                       std::int64_t channel, std::int64_t rows) {
   const std::int64_t channels = of.image().channels;
   for_each_vector(channels, [&](auto part, std::int64_t c) {
     const Floats mean = load(part, op.mean + channel + c);
@@ -301,8 +302,9 @@ bool keeps_gradient(const Backward<T>& op) {
 
 /// Statistics are by channel, here and below.
 template <bool has_more, bool relu, class T>
-void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t first,
-                        std::int64_t channel, std::int64_t rows, double* sum, double* products) {
+[[gnu::noinline]] void add_gradient_strip(const Division& of, const Backward<T>& op,
+                                          std::int64_t first, std::int64_t channel,
+                                          std::int64_t rows, double* sum, double* products) {
   const std::int64_t channels = of.image().channels;
   for_each_vector(channels, [&](auto part, std::int64_t c) {
     const Floats mean = load(part, op.mean + channel + c);
@@ -320,8 +322,9 @@ void add_gradient_strip(const Division& of, const Backward<T>& op, std::int64_t 
 }
 
 template <bool has_more, bool relu, class T>
-void differentiate_strip(const Division& of, const Backward<T>& op, std::int64_t first,
-                         std::int64_t channel, std::int64_t rows) {
+[[gnu::noinline]] void differentiate_strip(const Division& of, const Backward<T>& op,
+                                           std::int64_t first, std::int64_t channel,
+                                           std::int64_t rows) {
   const std::int64_t channels = of.image().channels;
   for_each_vector(channels, [&](auto part, std::int64_t c) {
     const Floats mean = load(part, op.mean + channel + c);
