@@ -188,6 +188,9 @@ struct Forward {
   double epsilon;
 };
 
+// What goes through a strip is no part of its callers, which are several: its loops take long to
+// compile, and a call is nothing beside them.
+
 /// Sums of a strip and of its squares. The squares are taken around the strip's own mean, so that a
 /// mean far from zero costs no digits.
 template <class T>
