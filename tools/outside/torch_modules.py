@@ -52,8 +52,9 @@ def suite(tell: Callable[[str], None]) -> tuple[Suite, dict[str, dict[str, Any]]
                 case = f"{name}-{number}"
                 verdicts.append(_of_sample(case, entry.module_cls, sample, networks))
     how = (
-        "the network built again beside the module itself in float64, outputs and all gradients, "
-        f"on drawn batches of the sample's shapes; to {proof.TOLERANCE:g} of the largest"
+        "the network built again beside the module itself in float64, outputs (of several the "
+        "first) and all gradients, on drawn batches of the sample's shapes; to "
+        f"{proof.TOLERANCE:g} of the largest"
     )
     suite = Suite("torch, module_db", torch.__version__, how, verdicts, "samples of modules")
     return suite, networks
@@ -80,7 +81,7 @@ def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, 
         try:
             tried = copy.deepcopy(network)
             inputs = with_draws_as_inputs(tried, *wanted)
-            graph = Graph(exported(tried, *inputs), *inputs)
+            graph = Graph(exported(tried, *inputs), *inputs, output=0)
             described = ending.described(graph, case[:100], loss)
             apart, _ = proof.prove(tried, graph, described, *inputs)
         except Refused as refused:
@@ -94,9 +95,10 @@ def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, 
 
 
 def _input(module: nn.Module, x: torch.Tensor) -> Input:
-    """The first dimension is the batch, but of what says that it is the second."""
+    """The first dimension is the batch, but of what has a part that says that it is the second."""
     is_table = isinstance(module, (nn.Embedding, nn.EmbeddingBag))
-    second = getattr(module, "batch_first", True) is False and x.ndim > 2
+    said = [part.batch_first for part in module.modules() if hasattr(part, "batch_first")]
+    second = x.ndim > 2 and said[:1] == [False]
     shape = list(x.shape)
     shape.pop(int(second))
     return Input(tuple(shape), module.num_embeddings if is_table else 0, int(second))

@@ -130,22 +130,33 @@ class Graph:
         self._walk_somehow()
 
     def _walk_somehow(self) -> None:
-        """Reads the input as the user describes it, or as a series [batch, time, columns], which is
-        a line that is read as a sequence. Refused for the reason of the walk that came furthest."""
+        """Reads inputs as the user describes them, or as series [batch, time, columns], which are
+        lines that are read as sequences: one as it first serves, several as gives fewer layers.
+        Refused for the reason of the walk that came furthest."""
         are_tokens = any(argument.tokens for argument in self._wanted)
         names = self.program.graph_signature.user_inputs
         uniform = [name for name, of in zip(names, self._wanted, strict=False) if of.is_uniform]
         self.preparations = Preparations(self.program, are_tokens, but=uniform)
         refused, furthest = None, -1
-        may_be_series = len(self._wanted) == 1 and not are_tokens and len(self._sample(0)) == 2
-        for series in (False, True)[: 1 + may_be_series]:
+        samples = [self._sample(at) for at in range(len(names))]
+        are_series = not are_tokens and all(len(sample) == 2 for sample in samples)
+        are_series &= len({sample[-1:] for sample in samples}) == 1
+        layers: dict[bool, int] = {}
+        for series in (False, True)[: 1 + are_series]:
             try:
                 self._walk_as(series=series)
-                return
             except Refused as error:
                 if len(self._values) > furthest:
                     refused, furthest = error, len(self._values)
-        raise refused or AssertionError("a walk is tried")
+                continue
+            layers[series] = len(self.build.alive(self.output))
+            if len(names) == 1:
+                return
+        if not layers:
+            raise refused or AssertionError("a walk is tried")
+        fewest = min(layers, key=lambda series: layers[series])
+        if fewest != are_series:  # which was walked last
+            self._walk_as(series=fewest)
 
     def _walk_as(self, series: bool = False) -> None:
         try:
@@ -162,19 +173,20 @@ class Graph:
         places: np.ndarray | None = None,
     ) -> None:
         """`sample` is the shape of the input where the user's is another, and `places` the order of
-        its numbers there. `series`: the input is [time, columns], and a line of so many
-        channels."""
+        its numbers there. `series`: inputs are [time, columns], one behind the other in a line of
+        so many channels."""
         names = self.program.graph_signature.user_inputs
         samples = [self._sample(at) for at in range(len(names))]
         if series:
-            time, columns = samples[0]
-            sample = (columns, 1, time)
+            sample = (samples[0][1], 1, sum(time for time, _ in samples))
         whole = sample or joined(samples, [argument.tokens > 0 for argument in self._wanted])
         self.build = Builder(whole, self._wanted[0].tokens > 0, settled=bool(sample))
         if series:
             axes = (2, 0, 1) if self._wanted[0].batch_axis else (0, 2, 1)
-            line = self.build.input.places[:, :, 0]
-            self.arguments = {names[0]: self.build.input.seen_as(line.transpose(axes))}
+            line, self.arguments = self.build.input.places[:, :, 0], {}
+            for name, (time, _) in zip(names, samples, strict=True):
+                part, line = np.split(line, [time], axis=2)
+                self.arguments[name] = self.build.input.seen_as(part.transpose(axes))
         else:
             views = self.build.slices.arguments(samples, names, self._wanted[0].batch_axis, places)
             self.arguments = dict(zip(names, views, strict=True))

@@ -91,7 +91,7 @@ class Slices:
             part = slice(first, end)
             places = whole.places[part] if whole.time_first else whole.places[:, part]
             if not whole.time_first:
-                places = places.reshape(-1, *sample)
+                places = np.moveaxis(places.reshape(-1, *sample), 0, min(batch_axis, len(sample)))
             elif not sample:
                 places = places.squeeze(axis)
             elif batch_axis == 0:

@@ -568,6 +568,15 @@ def test_a_sequence_becomes_an_image_once_for_all_who_read_it():
     assert kinds(told(network, WORDS)[0]).count("to_image") == 1
 
 
+@pytest.mark.parametrize("batch_axis", [0, 1])
+def test_two_series_are_sequences(batch_axis):
+    network = nn.Transformer(8, 2, 1, 1, 16, 0.0, batch_first=batch_axis == 0)
+    series = Input((5, 8), 0, batch_axis), Input((4, 8), 0, batch_axis)
+    described, _ = told(network, *series, loss="mse")
+    assert kinds(described)[:4] == ["to_sequence", "slice", "linear", "attention"]
+    assert described["input"]["shape"] == [8, 1, 9] and "as_strided" not in kinds(described)
+
+
 def test_an_input_is_cut_into_patches():
     network = zoo.By(patches, fc=nn.Linear(48, 5), out=nn.Linear(5, 3))
     described, _ = told(network, IMAGE)
