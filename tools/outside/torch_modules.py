@@ -97,8 +97,8 @@ def _of_sample(case: str, kind: Any, sample: Any, networks: dict[str, dict[str, 
 def _input(module: nn.Module, x: torch.Tensor) -> Input:
     """The first dimension is the batch, but of what has a part that says that it is the second."""
     is_table = isinstance(module, (nn.Embedding, nn.EmbeddingBag))
-    said = [part.batch_first for part in module.modules() if hasattr(part, "batch_first")]
-    second = x.ndim > 2 and said[:1] == [False]
+    batch_first = [part.batch_first for part in module.modules() if hasattr(part, "batch_first")]
+    second = x.ndim > 2 and batch_first[:1] == [False]
     shape = list(x.shape)
     shape.pop(int(second))
     return Input(tuple(shape), module.num_embeddings if is_table else 0, int(second))

@@ -21,7 +21,7 @@ def add(call: Call) -> Any:
     left, right = call["self"], call["other"]
     for operand, other in ((left, right), (right, left)):
         if isinstance(operand, attention.Scores) and hasattr(other, "numpy"):
-            return attention.masked(call, operand, attention.hidden_by(call, other))
+            return masked(call, operand, attention.hidden_by(call, other))
         is_constant = isinstance(other, (int, float)) or hasattr(other, "numpy")
         if is_constant and isinstance(operand, (Value, attention.Scaled)):
             return attention.affine(call, operand, 1.0, other)
@@ -44,6 +44,16 @@ def add(call: Call) -> Any:
             return value
         summed = trained.position_embedding(call.build, call, value, name, table)
     return summed or call.build.sum(call, value, _trained(call, "self", "other", value))
+
+
+def masked(call: Call, operand: Any, hidden: np.ndarray) -> Any:
+    """Scores of which the `hidden` are -inf. Another mask than attention's own is a table of
+    constants that is added."""
+    scores = attention.masked(call, operand, hidden)
+    if scores is not None:
+        return scores
+    table = call.frozen(np.where(hidden, attention.HIDDEN, 0.0))
+    return add(call.changed("add", self=operand, other=table, alpha=1))
 
 
 def _trained(call: Call, left: str, right: str, value: Value) -> Value:

@@ -20,7 +20,7 @@ OF_SCORES = (
     *("add", "sub", "rsub", "matmul", "bmm", "baddbmm", "einsum", "mul", "div"),
     *("masked_fill", "softmax"),
 )
-_HIDDEN = -1e4  # what softmax makes 0 of, beside scores of any other size
+HIDDEN = -1e4  # what softmax makes 0 of, beside scores of any other size
 
 
 @dataclass(frozen=True)
@@ -166,30 +166,30 @@ def hidden_by(at: At, mask: Any) -> np.ndarray:
     numbers = constant(at, mask)
     if numbers.dtype == bool:
         return ~numbers
-    hidden = numbers <= _HIDDEN
+    hidden = numbers <= HIDDEN
     if numbers[~hidden].any():
-        raise at.refused(f"a mask is 0, or -inf, or {_HIDDEN:g} and less")
+        raise at.refused(f"a mask is 0, or -inf, or {HIDDEN:g} and less")
     return hidden
 
 
-def filled(at: At, operand: Any, hidden: np.ndarray, fill: Any) -> Scores:
-    """Scores with a causal mask, which puts `fill` in the place of those that are `hidden`."""
-    scores = masked(at, operand, hidden)
-    if hidden.any() and not np.all(np.asarray(fill) <= _HIDDEN):
-        raise at.refused(f"only a mask of -inf, or of {_HIDDEN:g} and less, is known")
-    return scores
+def check_fill(at: At, fill: Any) -> None:
+    if not np.all(np.asarray(fill) <= HIDDEN):
+        raise at.refused(f"only a mask of -inf, or of {HIDDEN:g} and less, is known")
 
 
-def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores:
-    """Scores with a causal mask, or as they are where it hides none. `hidden`: which are -inf."""
+def masked(at: At, operand: Any, hidden: np.ndarray) -> Scores | None:
+    """Scores with a mask that attention has itself: of none, or of all later places. None where
+    it is another one. `hidden`: which are -inf."""
     scores = _scores(at, operand)
     time = scores.query.places.shape[-2]
     later = np.triu(np.ones((time, time), dtype=bool), 1)
     if not hidden.any():
         return scores
-    if hidden.shape[-2:] != later.shape or not (hidden == later).all():
-        raise at.refused("only a mask of -inf for all later places is known")
-    return replace(scores, causal=True)
+    if hidden.shape[-2:] == later.shape and (hidden == later).all():
+        return replace(scores, causal=True)
+    if hidden.all(-1).any():
+        raise at.refused("its mask hides all places from one, whose softmax is no number")
+    return None
 
 
 def softmax(at: At, operand: Any, axis: int) -> Any:

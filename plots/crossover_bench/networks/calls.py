@@ -118,7 +118,10 @@ class Call(ABC):
 
     def frozen(self, numbers: np.ndarray) -> Parameter:
         """Constants as a parameter that is not trained."""
-        raise self.refused(f"it reads constants {list(numbers.shape)} in place of parameters")
+        raise self.refused(
+            f"it reads a table of constants, {list(numbers.shape)}; such come in from PyTorch's "
+            "modules, and not from files of ONNX"
+        )
 
     def is_used(self, parameter: Any) -> bool:
         """Whether a layer has this parameter."""

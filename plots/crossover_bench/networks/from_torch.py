@@ -226,12 +226,14 @@ class Graph:
         """Sentences about what is not as in the original."""
         read = {known for step in self.build.alive(self.output) for known in step.parameters}
         drawn = [name for name in self.constants if name in read]
-        of_many = f"{len(drawn)} tensors of constants, the first of them " if drawn[1:] else ""
-        constants = [
-            f"{of_many}{first}, become parameters that are not trained, and are drawn as others are"
-            for first in drawn[:1]
-        ]
-        return self.preparations.notes + self.build.notes + constants
+        if not drawn:
+            return self.preparations.notes + self.build.notes
+        many = f"{len(drawn)} tensors of constants, the first of them {drawn[0]},"
+        constants = (
+            f"{many if drawn[1:] else drawn[0]} become parameters that are not trained, and are "
+            "drawn as others are"
+        )
+        return self.preparations.notes + self.build.notes + [constants]
 
     def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
         """An argument of the original as bench's input has it."""

@@ -372,14 +372,16 @@ def _attention(call: Call) -> Value:
     scores = attention.scores_of(query, key, causal=bool(call["is_causal"]))
     value = attention.apart(value)
     scores = replace(scores, scale=call["scale"] or scores.usual_scale)
-    mask = call["attn_mask"]
+    mask, masked = call["attn_mask"], scores
     if isinstance(mask, (Value, Parameter)):
-        call.only(dropout_p=0)
         masked = arithmetic.add(call.changed("add", self=scores, other=mask, alpha=1))
+    elif mask is not None:
+        masked = arithmetic.masked(call, scores, attention.hidden_by(call, mask))
+    if isinstance(masked, Value):
+        call.only(dropout_p=0)
         weights = attention.softmax(call, masked, -1)
         return attention.as_layers(call, attention.product(call, weights, call.value("value")))
-    if mask is not None:
-        scores = attention.masked(call, scores, attention.hidden_by(call, mask))
+    scores = masked
     scores = replace(scores, are_weights=True)
     if call["dropout_p"] == 0:
         return attention.of_weights(call, scores, value)
@@ -411,7 +413,7 @@ def _of_rows(call: Call, rows: Any, parameter: Parameter, places: np.ndarray) ->
 def _product_and_mask(call: Call) -> Any:
     call.only(beta=1, alpha=1)
     scores = attention.product(call, call["batch1"], call["batch2"])
-    return attention.masked(call, scores, attention.hidden_by(call, call["self"]))
+    return arithmetic.masked(call, scores, attention.hidden_by(call, call["self"]))
 
 
 def _einsum(call: Call) -> Any:
@@ -463,7 +465,10 @@ def _masked(call: Call) -> Any:
         operand = attention.as_layers(call, call["self"])
         return comparisons.chosen(call, call["mask"], call["value"], operand)
     hidden = attention.constant(call, call["mask"])
-    return attention.filled(call, call["self"], hidden, call["value"])
+    scores = arithmetic.masked(call, call["self"], hidden)
+    if hidden.any():
+        attention.check_fill(call, call["value"])
+    return scores
 
 
 def _embedding(call: Call) -> Any:

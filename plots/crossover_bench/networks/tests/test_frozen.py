@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 
 from crossover_bench.networks.tests import zoo  # noqa: E402
 from crossover_bench.networks.tests.proved import kinds, told  # noqa: E402
+from crossover_bench.networks.tests.test_written import QKV, given, scores  # noqa: E402
 from crossover_bench.networks.user_module import Input  # noqa: E402
 from crossover_bench.networks.values import Refused  # noqa: E402
 
@@ -108,7 +109,7 @@ def test_constants_become_parameters_that_are_not_trained(do, members, wanted, k
     described, notes = told(zoo.By(do, **members), wanted)
     assert frozen(described) == [kind]
     assert notes.startswith("constants of ") and notes.endswith(
-        ", become parameters that are not trained, and are drawn as others are"
+        " become parameters that are not trained, and are drawn as others are"
     )
 
 
@@ -141,3 +142,29 @@ def test_what_is_trained_in_part_is_refused(do, sentence):
     with pytest.raises(Refused) as refusal:
         told(network, Input((4,)))
     assert sentence in str(refusal.value)
+
+
+NEAR = torch.ones(8, 8).tril().triu(-2).bool()
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda m, x: given(m, x, attn_mask=NEAR),
+        lambda m, x: given(m, x, attn_mask=torch.zeros(8, 8).masked_fill(~NEAR, -torch.inf)),
+        lambda m, x: m.out(
+            ((s := scores(m, x))[3].masked_fill(~NEAR, -torch.inf)).softmax(-1) @ s[2]
+        ),
+        lambda m, x: m.out(
+            ((s := scores(m, x))[3] + torch.zeros(8, 8).masked_fill(~NEAR, -1e9)).softmax(-1) @ s[2]
+        ),
+    ],
+)
+def test_a_mask_of_places_is_a_table_that_is_not_trained(do):
+    described, notes = told(zoo.By(do, **QKV), WORDS)
+    assert frozen(described) == ["position_embedding"] and "are not trained" in notes
+
+
+def test_a_mask_that_leaves_nothing_is_refused():
+    with pytest.raises(Refused, match="its mask hides all places from one"):
+        told(zoo.By(lambda m, x: given(m, x, attn_mask=NEAR & (torch.arange(8) > 0)), **QKV), WORDS)
