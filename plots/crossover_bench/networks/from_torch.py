@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import zip_longest
 from operator import getitem
 from typing import Any
 
@@ -224,8 +225,7 @@ class Graph:
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
-        read = {known for step in self.build.alive(self.output) for known in step.parameters}
-        drawn = [name for name in self.constants if name in read]
+        drawn = self._drawn()
         if not drawn:
             return self.preparations.notes + self.build.notes
         many = f"{len(drawn)} tensors of constants, the first of them {drawn[0]},"
@@ -234,6 +234,17 @@ class Graph:
             "drawn as others are"
         )
         return self.preparations.notes + self.build.notes + [constants]
+
+    def _drawn(self) -> list[str]:
+        """The constants that layers of the network have, but those with which layers start."""
+        read = set()
+        for step in self.build.alive(self.output):
+            starts_with = (1, 0) if step.layer["type"] == "batch_norm" else ()
+            for name, number in zip_longest(step.parameters, starts_with):
+                numbers = self.constants.get(name)
+                if numbers is not None and (number is None or (numbers != number).any()):
+                    read.add(name)
+        return [name for name in self.constants if name in read]
 
     def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
         """An argument of the original as bench's input has it."""

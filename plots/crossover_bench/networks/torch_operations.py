@@ -259,12 +259,15 @@ def _channel_norm(call: Call) -> Value:
     (instance_norm)."""
     if call.operation == "instance_norm":
         call.only(use_input_stats=True)
-    if call["weight"] is None and call["bias"] is None and call.operation != "batch_norm":
-        return _group_norm_alone(call)
-    if call["weight"] is None:
-        raise call.refused("affine is False, and can only be True")
-    if call["bias"] is None:
-        raise call.refused("it has factors and no bias, and needs both")
+    if call["weight"] is None and call["bias"] is None:
+        if call.operation != "batch_norm":
+            return _group_norm_alone(call)
+        channels = call.value().places.shape[1]
+        call = call.changed(
+            weight=call.frozen(np.ones(channels)), bias=call.frozen(np.zeros(channels))
+        )
+    if call["weight"] is None or call["bias"] is None:
+        raise call.refused("it needs factors and a bias, or neither")
     eps = non_defaults(eps=(call["eps"], 1e-5))
     if call.operation == "batch_norm":
         if not call["training"]:

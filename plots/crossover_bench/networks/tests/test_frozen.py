@@ -144,6 +144,12 @@ def test_what_is_trained_in_part_is_refused(do, sentence):
     assert sentence in str(refusal.value)
 
 
+def test_batch_normalization_without_parameters_has_those_that_it_starts_with():
+    network = nn.Sequential(nn.Linear(20, 3), nn.BatchNorm1d(3, affine=False))
+    described, notes = told(network, ROW)
+    assert frozen(described) == ["batch_norm"] and notes == ""
+
+
 NEAR = torch.ones(8, 8).tril().triu(-2).bool()
 
 

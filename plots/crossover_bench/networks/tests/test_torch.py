@@ -463,9 +463,6 @@ NO_LAYER: dict[str, nn.Module] = {
     "output_padding is 2, and can only be below the stride": nn.ConvTranspose2d(
         2, 4, 3, stride=2, output_padding=2, dilation=3
     ),
-    "(batch_norm, zoo.py:{}): affine is False, and can only be True": nn.BatchNorm2d(
-        2, affine=False
-    ),
 }
 
 
@@ -518,7 +515,7 @@ def test_what_no_layer_has_is_named_with_its_place(sentence):
             "the network can't be run on a batch [2, 7]: ",
         ),
         ("ResNet", ["--input=20"], "--input and --input-type say what it reads"),
-        ("unshifted", ["--input=4"], "it has factors and no bias, and needs both"),
+        ("unshifted", ["--input=4"], "it needs factors and a bias, or neither"),
         ("spectral", ["--input=4"], "remove_parametrizations(..., 'weight')"),
         (
             "summed",
