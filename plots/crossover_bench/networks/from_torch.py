@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import zip_longest
 from operator import getitem
 from typing import Any
 
@@ -19,9 +18,10 @@ from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.utils._pytree import tree_leaves
 
 from crossover_bench.networks import attention, calls, root_mean_square, strides
-from crossover_bench.networks.alone import Alone, is_repeated
+from crossover_bench.networks.alone import Alone
 from crossover_bench.networks.builder import Builder
 from crossover_bench.networks.calls import NoLayers, Parameter
+from crossover_bench.networks.made_parameters import MadeParameters
 from crossover_bench.networks.preparations import NOTHING_DONE, Preparations, operation_of
 from crossover_bench.networks.slices import joined
 from crossover_bench.networks.torch_operations import (
@@ -64,18 +64,18 @@ class Call(calls.Call):
         is_frozen = isinstance(read, Parameter) and read.of in self.build.frozen
         if not is_frozen or read.calculated:
             return super().numbers(argument)
-        constants, state = self._graph.constants, self._graph.program.state_dict
+        constants, state = self._graph.made.constants, self._graph.program.state_dict
         known = constants[read.of] if read.of in constants else state[read.of].detach()
         return known.numpy().ravel()[read.seen.places]
 
     def frozen(self, numbers: np.ndarray) -> Parameter:
-        return self._graph.frozen(self.name, numbers)
+        return self._graph.made.constant(self.name, numbers)
 
     def part(self, argument: str, parameter: Parameter) -> Parameter:
         places = parameter.seen.places
         if len(np.unique(places)) < places.size:
             raise self.refused(f"its {argument} repeats numbers of {parameter.name}")
-        return self._graph.part(parameter)
+        return self._graph.made.part(parameter)
 
     def is_used(self, parameter: Any) -> bool:
         return parameter in self._graph.used
@@ -197,9 +197,7 @@ class Graph:
         self.alone = Alone()
         self.paddings: list[int] = []  # tokens whose rows of a table are not trained
         self._aliases: dict[int, str] = {}
-        self.constants: dict[str, torch.Tensor] = {}  # as parameters that are not trained
-        # Of parameters, as others: whose they are, and which of its numbers.
-        self.parts: dict[str, tuple[str, np.ndarray]] = {}
+        self.made = MadeParameters(self.build.frozen)
 
     def _place_of_output(self, wanted: int | None) -> int:
         specs = self.program.graph_signature.output_specs
@@ -225,26 +223,8 @@ class Graph:
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not as in the original."""
-        drawn = self._drawn()
-        if not drawn:
-            return self.preparations.notes + self.build.notes
-        many = f"{len(drawn)} tensors of constants, the first of them {drawn[0]},"
-        constants = (
-            f"{many if drawn[1:] else drawn[0]} become parameters that are not trained, and are "
-            "drawn as others are"
-        )
-        return self.preparations.notes + self.build.notes + [constants]
-
-    def _drawn(self) -> list[str]:
-        """The constants that layers of the network have, but those with which layers start."""
-        read = set()
-        for step in self.build.alive(self.output):
-            starts_with = (1, 0) if step.layer["type"] == "batch_norm" else ()
-            for name, number in zip_longest(step.parameters, starts_with):
-                numbers = self.constants.get(name)
-                if numbers is not None and (number is None or (numbers != number).any()):
-                    read.add(name)
-        return [name for name in self.constants if name in read]
+        constants = self.made.notes(self.build.alive(self.output))
+        return self.preparations.notes + self.build.notes + constants
 
     def prepared(self, name: str, x: torch.Tensor) -> torch.Tensor:
         """An argument of the original as bench's input has it."""
@@ -433,38 +413,6 @@ class Graph:
             except Refused as other:
                 raise (other if frozen_first else refused) from None
 
-    def part(self, parameter: Parameter) -> Parameter:
-        of, places = parameter.of, parameter.seen.places
-        name = f"{of}[{sum(whole == of for whole, _ in self.parts.values())}]"
-        for known, (whole, numbers) in self.parts.items():
-            name = known if whole == of and np.array_equal(numbers, places) else name
-        self.parts[name] = of, places
-        if of in self.build.frozen:
-            self.build.frozen.add(name)
-        return Parameter(name, Value(name, places.shape, False))
-
-    def numbers_of(self, name: str, whole: torch.Tensor | None) -> torch.Tensor | None:
-        """Of the parameter that has this name, or that it is a part of."""
-        if whole is None or name not in self.parts:
-            return whole
-        return whole.reshape(-1)[torch.from_numpy(self.parts[name][1])]
-
-    def whole_of(self, name: str) -> str:
-        """The parameter that it is a part of, or itself."""
-        return self.parts[name][0] if name in self.parts else name
-
-    def frozen(self, at: str, numbers: np.ndarray) -> Parameter:
-        name = f"constants of {at}"
-        number = sum(known.startswith(name) for known in self.constants)
-        name += f" ({number + 1})" * (number > 0)
-        sample = numbers[0] if is_repeated(numbers) else numbers
-        self.constants[name] = torch.from_numpy(np.array(sample, dtype=np.float64))
-        self.build.frozen.add(name)
-        seen = Value(name, sample.shape, False)
-        if is_repeated(numbers):
-            seen = seen.seen_as(np.broadcast_to(seen.places, numbers.shape))
-        return Parameter(name, seen)
-
     @staticmethod
     def _reads_a_parameter_alone(call: Call) -> bool:
         first, *others = call.arguments.values()
@@ -608,33 +556,22 @@ class Graph:
             if before and before.is_like(step) and before.parameters == step.parameters:
                 step.shares(before.layer["name"])
             for parameter in step.parameters:
-                if user := self._user_of(parameter):
+                if other := self.made.overlap(parameter, self.used):
                     raise call.refused(
-                        f"{self.whole_of(parameter)} is used twice, first by {user}, and not by "
-                        "layers of one type and size"
+                        f"{self.made.whole_of(parameter)} is used twice, first by "
+                        f"{self.used[other]}, and not by layers of one type and size"
                     )
                 self.used[parameter] = name
         last = result[0] if isinstance(result, (tuple, list)) else result
         if added and isinstance(last, Value):
             self.origins[last.layer] = (call.node.name, last)
 
-    def _user_of(self, parameter: str) -> str:
-        """The layer that has a number of it already, if one has."""
-        of, numbers = self.parts.get(parameter, (parameter, None))
-        for name, layer in self.used.items():
-            whole, others = self.parts.get(name, (name, None))
-            if whole == of and (
-                numbers is None or others is None or np.intersect1d(numbers, others).size
-            ):
-                return layer
-        return ""
-
     def unused(self) -> list[str]:
         """Trained parameters that no layer reads."""
         paths = self.program.graph_signature.parameters
         known = {self._aliases[id(self.program.state_dict[path])] for path in paths}
         steps = self.build.alive(self.output)
-        read = {self.whole_of(path) for step in steps for path in step.parameters}
+        read = {self.made.whole_of(path) for step in steps for path in step.parameters}
         return sorted(known - read - self.build.frozen)
 
 

@@ -166,11 +166,12 @@ def prove(
     """The largest relative difference of outputs and gradients on random batches, and how many
     tensors were compared. Refused where one is above the tolerance."""
     names = [name for step in graph.build.alive(graph.output) for name in step.parameters]
-    theirs = dict(network.named_parameters(remove_duplicate=False)) | graph.constants
+    theirs = dict(network.named_parameters(remove_duplicate=False)) | graph.made.constants
     has_gradients = not wanted[0].tokens
 
     def originals(of: Callable[[torch.Tensor], torch.Tensor | None]) -> dict[str, Any]:
-        return {name: graph.numbers_of(name, of(theirs[graph.whole_of(name)])) for name in names}
+        made = graph.made
+        return {name: made.numbers_of(name, of(theirs[made.whole_of(name)])) for name in names}
 
     again = rebuilt(described, [*originals(torch.Tensor.detach).values()]).train()
     for module in network.modules():  # what has a dropout of its own inside
