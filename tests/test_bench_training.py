@@ -106,7 +106,7 @@ def test_winograd_computes_the_same_with_less(tmp_path):
 
 STEPS = ("--family=Minibatch", "--cuda=off", "--threads=1")
 SEVEN = ("fcn-r", "alexnet-r", "resnet-56", "lstm", "fcn-s", "alexnet-s", "resnet-50")
-CONVOLVE_BY_THREE = ("resnet-56", "alexnet-s", "resnet-50")
+CONVOLVE_BY_THREE = ("resnet-56", "resnet-50")  # alexnet-s has too many channels for Winograd's
 
 
 def step_name(model: str, batch: int, threads: int) -> str:
