@@ -129,7 +129,7 @@ inline Words widened_f16(Words f16) {
   const Words exponent = bits & exponent_bits;
   const Words normal = bits + ((127U - 15U) << 23U);
   const Words infinite = normal + ((128U - 16U) << 23U);  // or NaN
-  const Words denormal =
+  const auto denormal =
       std::bit_cast<Words>(std::bit_cast<Floats>(normal + (1U << 23U)) - all(0x1p-14F));
   const Words finite = exponent == 0U ? denormal : normal;
   return ((f16 & 0x8000U) << 16U) | (exponent == exponent_bits ? infinite : finite);
@@ -138,8 +138,7 @@ inline Words narrowed_f16(Words f32) {
   const Words sign = f32 & 0x80000000U;
   const Words bits = f32 ^ sign;
   const Words infinite = bits > 0x7f800000U ? Words{} + 0x7e00U : Words{} + 0x7c00U;  // or NaN
-  const Words denormal =
-      std::bit_cast<Words>(std::bit_cast<Floats>(bits) + all(0.5F)) - 0x3f000000U;
+  const auto denormal = std::bit_cast<Words>(std::bit_cast<Floats>(bits) + all(0.5F)) - 0x3f000000U;
   const Words normal = (bits - ((127U - 15U) << 23U) + 0xfffU + ((bits >> 13U) & 1U)) >> 13U;
   const Words finite = bits < 0x38800000U ? denormal : normal;
   return (sign >> 16U) | (bits >= 0x47800000U ? infinite : finite);
